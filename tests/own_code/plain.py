@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import functools
 import itertools
@@ -344,19 +343,6 @@ def no_thread() -> None:
     assert True
 
 
-def copied_out_of_sight() -> None:
-    table = {1: 1}
-    thread = threading.Thread(target=lambda: copy.copy(table))
-    thread.start()
-    table[2] = 2
-    thread.join()
-
-
-def attributes_as_a_dict() -> None:
-    counter = Counter()
-    run(counter.increment_locked, lambda: vars(counter).update(value=7))
-
-
 def names_of_the_module_as_a_dict() -> None:
     run(lambda: globals().update(VISITS=1), visit)
 
@@ -375,18 +361,9 @@ class Lazy:
         return self.made
 
 
-def cached_property() -> None:
-    lazy = Lazy()
-    run(lambda: lazy.value, lambda: lazy.value)
-
-
 @functools.lru_cache
 def squared(x: int) -> int:
     return x * x
-
-
-def cached_function() -> None:
-    run(lambda: squared(1), lambda: squared(1))
 
 
 def pickled() -> None:

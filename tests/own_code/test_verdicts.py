@@ -98,12 +98,8 @@ def test_a_loop_that_makes_progress_is_no_livelock() -> None:
     ("name", "why"),
     [
         ("no_thread", "starts no thread"),
-        ("copied_out_of_sight", "copy.copy at plain.py"),
-        ("attributes_as_a_dict", "__dict__ at plain.py"),
         ("names_of_the_module_as_a_dict", "names of a module"),
         ("code_of_a_text", "made of a text"),
-        ("cached_property", "cached_property value"),
-        ("cached_function", "cache of a function"),
         ("format_that_looks_inside", "looks into its arguments"),
     ],
 )

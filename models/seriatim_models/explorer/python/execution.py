@@ -94,6 +94,7 @@ class PythonExecution(Execution):
         "clocks",
         "coroutines",
         "counted",
+        "entered",
         "failed_futures",
         "heads", "importing", "loops",
         "modules",
@@ -131,6 +132,8 @@ class PythonExecution(Execution):
         """The modules whose bodies run, and where."""
         self.modules: dict[str, Any] = {}
         """The modules of this execution."""
+        self.entered: set[int] = set()
+        """The generators, by address, that a thread is in."""
         self.views: dict[int, tuple[object, object]] = {}
         """Views of dicts, with the dict, by address."""
         self.heads: dict[Thread, Any] = {}

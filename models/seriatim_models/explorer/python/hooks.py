@@ -62,7 +62,7 @@ LAZY = frozenset((map, filter, zip, enumerate))
 
 PASSING = frozenset(
     ("contextlib", "functools", "abc", "typing", "types", "enum", "dataclasses", "warnings", "pytest", "_pytest",
-     "seriatim_models", "reprlib", "operator")
+     "seriatim_models", "operator", "logging")
 )  # fmt: skip
 """Modules, not observed, whose functions only pass on what they are given."""
 
@@ -72,8 +72,6 @@ COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains
 
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 """C code that looks into objects later, wherever it is called."""
-
-_CACHE = type(functools.lru_cache(int))
 
 LOOKING = frozenset((isinstance, issubclass, callable, type, builtins.super))
 """What looks at no contents."""
@@ -172,9 +170,24 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 
 # -- attributes --------------------------------------------------------------------------------------------------------
 
-UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE, CACHED = range(7)
+UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES = range(8)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
-of a class, of a module, a property that is kept."""
+of a class, of a module, a property that is kept, the dict of all attributes."""
+
+
+class _Library:
+    """What `kept_inside` knows of the standard library; it imports this module and fills this in."""
+
+    members: dict[int, Callable[[PythonExecution, Thread, Any, str, int], Any]]
+    """How CACHED and ATTRIBUTES are read."""
+    resume: Callable[[Any, Callable[..., Any], tuple[Any, ...], int], Any]
+    resumptions: Callable[[Any, int], Any]
+    read_deeply: Callable[[Any, int], None]
+    readers: frozenset[str]
+    observed_twin: Callable[[Any], Any]
+
+
+library = _Library()
 
 _members: dict[tuple[type, str], int] = {}
 
@@ -195,13 +208,16 @@ def _member(kind: type, name: str) -> int:
         return OF_MODULE
     if what != INSTANCE and (what != CONTAINER or kind in PLAIN):
         return UNSHARED
+    if name == "__dict__":
+        return ATTRIBUTES
     for base in kind.__mro__:
         if name in base.__dict__:
             value = base.__dict__[name]
             if isinstance(value, property):
                 return PROPERTY
             if isinstance(value, functools.cached_property):
-                return CACHED
+                own = type(value).__get__ is not functools.cached_property.__get__
+                return PROPERTY if own else CACHED
             if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
                 type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
             ):
@@ -244,6 +260,8 @@ def get(obj: Any, name: str, site: int) -> Any:
                 ex.access(thread, place, False, site)
             return getattr(obj, name)
     if is_a != UNSHARED and (is_a != METHOD or ex.rare):
+        if is_a >= CACHED:
+            return library.members[is_a](ex, thread, obj, name, site)
         _before_load(ex, thread, obj, name, is_a, site)
     return getattr(obj, name)
 
@@ -265,10 +283,6 @@ def _before_load(
         ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
     elif is_a == DATA or (is_a == METHOD and f"method {name} of an object" in promoted):
         ex.touch(thread, record_of(ex, obj, site), name, False, site)
-    if is_a == CACHED:
-        ex.opaque(thread, record_of(ex, obj, site), f"cached_property {name}", site)
-    if name == "__dict__" and is_a in (DATA, METHOD):
-        ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
 
 
 def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> None:
@@ -291,8 +305,10 @@ def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
-    elif is_a == DATA:
+    elif is_a in (DATA, CACHED):
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+    elif is_a == ATTRIBUTES:
+        ex.opaque(thread, record_of(ex, obj, site, True), name, site)
 
 
 def _may_race(ex: PythonExecution, label: str, site: int) -> bool:
@@ -466,12 +482,19 @@ class Iteration:
         self.container = container
         self.real = real
         self.site = site
+        self.in_c = False
+        """Whether C code goes through it, which no other thread interrupts: `list(zip(a, b))`."""
+        self.step = -1
+        """The step of the last announcement."""
 
     def __iter__(self) -> Iteration:
         return self
 
     def __next__(self) -> Any:
-        touch_contents(self.container, False, self.site)
+        ex = now.execution
+        if not self.in_c or ex is None or self.step != ex.steps:
+            touch_contents(self.container, False, self.site)
+            self.step = -1 if ex is None else ex.steps
         return next(self.real)
 
     def __length_hint__(self) -> int:
@@ -484,12 +507,35 @@ def iter_(value: Any, site: int) -> Any:
     if what in (CONTAINER, VIEW) and not _has_own(value, "__iter__"):
         return Iteration(value, iter(value), site)
     if what == OPAQUE and hasattr(value, "__next__"):
-        if isinstance(value, types.GeneratorType | map | filter | zip | enumerate):
-            return value
+        ex = now.execution
+        if ex is None or id(value) not in ex.records:
+            # Stored nowhere: nobody else has it.
+            if isinstance(value, types.GeneratorType | map | filter | zip | enumerate):
+                return value
+        elif isinstance(value, types.GeneratorType):
+            return library.resumptions(value, site)
         return Iteration(value, value, site)
     if what == INSTANCE:
         _unobserved_method(value, "__iter__", site)
     return value
+
+
+def _in_one_go(ex: PythonExecution, arguments: tuple[Any, ...], site: int) -> None:
+    """C code is about to go through these: nothing comes between two elements unless Python runs there."""
+    iterations: list[Iteration] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop()
+        if type(argument) is Iteration:
+            iterations.append(argument)
+            argument = argument.container
+        if type(argument) in LAZY and (known := ex.views.get(id(argument))) is not None:
+            waiting += known[1]  # type: ignore[arg-type]  # of a lazy object what it goes through
+    if iterations:
+        touch_all(False, site, *(iteration.container for iteration in iterations))
+        for iteration in iterations:
+            iteration.in_c = True
+            iteration.step = ex.steps
 
 
 def _has_own(value: Any, method: str) -> bool:
@@ -551,7 +597,7 @@ def _unobserved_method(obj: Any, name: str, site: int) -> None:
     if isinstance(method, types.FunctionType) and MARK not in method.__globals__:
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))
-        if module.partition(".")[0] in PASSING:
+        if _passes_on(module):
             return
         if ex is not None and thread is not None and id(obj) in ex.records:
             ex.opaque(thread, ex.records[id(obj)], f"{module}.{method.__qualname__}", site)
@@ -563,13 +609,18 @@ def _unobserved_method(obj: Any, name: str, site: int) -> None:
 def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`."""
     ex = now.execution
-    if ex is None or ex.current is None:
-        return function(*args, **kwargs)
     kind = type(function)
+    if ex is None or ex.current is None:
+        return None if _logs(function, kind, args, site) else function(*args, **kwargs)
     if kind is types.FunctionType or kind is types.MethodType:
         code = function if kind is types.FunctionType else function.__func__
         if type(code) is types.FunctionType and MARK not in code.__globals__:
+            if code.__globals__ is logging.__dict__ and _logs(function, kind, args, site):
+                return None
             given = args if code is function else (function.__self__, *args)
+            twin = library.observed_twin(code)
+            if twin is not None:
+                return twin(*given, **kwargs)
             _unobserved(ex, code, given, kwargs, site)
         result = function(*args, **kwargs)
         if type(result) is types.CoroutineType:
@@ -587,10 +638,52 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     else:
         touch_contents(function, True, site)
         touch_all(False, site, *args, *kwargs.values(), deep=True)
-        if kind is _CACHE:
-            # What it returns is kept when the call is over, where nothing is announced.
-            ex.opaque(ex.current, record_of(ex, function, site), "the cache of a function", site)
     return function(*args, **kwargs)
+
+
+def _passes_on(module: str) -> bool:
+    """Whether the functions of a module only pass on what they are given, to methods that are observed."""
+    return module.partition(".")[0] in PASSING or module == "collections.abc"
+
+
+LOGGING = frozenset(
+    (
+        "debug",
+        "info",
+        "warning",
+        "warn",
+        "error",
+        "exception",
+        "critical",
+        "fatal",
+        "log",
+        "basicConfig",
+        "addHandler",
+    )
+)
+"""Functions and methods of `logging` that do nothing while a program is explored: it runs thousands of times."""
+
+
+def _logs(function: Any, kind: type, args: tuple[Any, ...], site: int) -> bool:
+    """Whether a call only writes to a log, which nobody reads.
+
+    Raises `OutsideModel` for a handler of the program: the real `logging` would keep it for the next execution.
+    """
+    code = function.__func__ if kind is types.MethodType else function
+    if (
+        type(code) is not types.FunctionType
+        or code.__globals__ is not logging.__dict__
+        or code.__name__ not in LOGGING
+    ):
+        return False
+    if code.__name__ == "addHandler" and MARK in getattr(
+        getattr(type(args[0]), "emit", None), "__globals__", ()
+    ):
+        raise OutsideModel(
+            f"a handler of the program is added to a logger at {where(site)}: what logging keeps outlives an "
+            "execution. Name it: --module logging (modules=['logging'])"
+        )
+    return True
 
 
 def _unobserved(
@@ -599,12 +692,13 @@ def _unobserved(
     """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
     # Not `function.__module__`, which functools.wraps copies from another function.
     module = str(function.__globals__.get("__name__") or "?")
-    if module.partition(".")[0] in PASSING or function.__code__.co_filename == "<string>":
+    if _passes_on(module) or function.__code__.co_filename == "<string>":
         return  # "<string>": what dataclasses and namedtuple make
     thread = ex.current
     assert thread is not None
-    if module == "logging" and args and isinstance(args[0], logging.Logger):
-        args = args[1:]  # what a logger keeps is no part of the program
+    if module.partition(".")[0] in library.readers:
+        library.read_deeply((*args, *kwargs.values()), site)
+        return
     for value in (*args, *kwargs.values()):
         for element in elements(value):
             known = id(element) in ex.records or element is value
@@ -657,6 +751,7 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
     if owner is None or type(owner) is types.ModuleType:
         if (getattr(function, "__module__", None) or "builtins") not in OBSERVED_C:
             _unobserved_c(ex, function, args, kwargs, site)
+        _in_one_go(ex, args, site)
         # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
         changes = getattr(function, "__module__", "") != "builtins"
         objects = [*args, *kwargs.values()]
@@ -666,34 +761,45 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
     return _call_method(ex, owner, name, function, args, kwargs, site)
 
 
+def _call_container(
+    ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
+) -> Any:
+    """A method of a container, of a view of one, or of what has its state inside of C."""
+    thread = ex.current
+    objects = [*args, *kwargs.values()]
+    _in_one_go(ex, args, site)
+    for obj in objects:
+        named(ex, obj, site)
+    if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
+        accesses = contents(ex, owner, name in CHANGING, site)
+        for obj in objects:
+            if kind_of(type(obj)) in STATEFUL:
+                accesses += contents(ex, obj, False, site)
+        if thread is not None:
+            ex.touch_all(thread, accesses, site)
+    else:
+        touch_contents(owner, name in CHANGING, site)
+        if name in COMPARING and thread is not None:
+            look_inside(ex, thread, owner, site)
+    result = function(*args, **kwargs)
+    if kind_of(type(result)) == VIEW:
+        ex.views[id(result)] = (result, owner)
+        return result
+    return _result(ex, result, site)
+
+
 def _call_method(
     ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
 ) -> Any:
     """A method, written in C, of `owner`."""
     what = kind_of(type(owner))
+    if type(owner) is types.GeneratorType:
+        return library.resume(owner, function, args, site)
     if what in (CONTAINER, OPAQUE, VIEW):
-        thread = ex.current
-        objects = [*args, *kwargs.values()]
-        for obj in objects:
-            named(ex, obj, site)
-        if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
-            accesses = contents(ex, owner, name in CHANGING, site)
-            for obj in objects:
-                if kind_of(type(obj)) in STATEFUL:
-                    accesses += contents(ex, obj, False, site)
-            if thread is not None:
-                ex.touch_all(thread, accesses, site)
-        else:
-            touch_contents(owner, name in CHANGING, site)
-            if name in COMPARING and thread is not None:
-                look_inside(ex, thread, owner, site)
-        result = function(*args, **kwargs)
-        if kind_of(type(result)) == VIEW:
-            ex.views[id(result)] = (result, owner)
-            return result
-        return _result(ex, result, site)
+        return _call_container(ex, owner, name, function, args, kwargs, site)
     if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
         _before_slot(ex, name, owner, args, site)
+    _in_one_go(ex, args, site)
     objects = [*args, *kwargs.values()]
     if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
         ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None
@@ -742,13 +848,23 @@ def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any,
     return _call_method(ex, owner, name, bound, args[1:], kwargs, site)
 
 
+def _make_lazy(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """`map`, `filter`, `zip` or `enumerate`."""
+    iterations = tuple(iter_(argument, site) for argument in args)
+    lazy = kind(*iterations, **kwargs)
+    in_c = (type, types.BuiltinFunctionType, types.NoneType)
+    if kind not in (map, filter) or type(args[0]) in in_c:
+        ex.views[id(lazy)] = (lazy, iterations)
+    return lazy
+
+
 def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
     """An object is made."""
     if kind is reversed and len(args) == 1:
         touch_contents(args[0], False, site)  # C code asks for its length
         return Iteration(args[0], reversed(args[0]), site)
     if kind in LAZY:
-        return kind(*(iter_(argument, site) for argument in args), **kwargs)
+        return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):
         return kind(*args, **kwargs)
     if kind in GETTERS:
@@ -763,9 +879,12 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         else:
             touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
             args = tuple(
-                iter_(argument, site) if type(argument) not in PLAIN else argument
+                argument
+                if type(argument) in PLAIN or kind_of(type(argument)) == VIEW
+                else iter_(argument, site)
                 for argument in args
             )
+            _in_one_go(ex, args, site)
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
         _unobserved(ex, kind.__init__, args, kwargs, site)
     before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
@@ -791,6 +910,7 @@ _callers: dict[type, Callable[..., Any]] = {
     types.MethodDescriptorType: _call_descriptor,
     types.WrapperDescriptorType: _call_descriptor,
     functools.partial: _call_partial,
+    types.GenericAlias: lambda ex, f, args, kwargs, site: call(f.__origin__, site, *args, **kwargs),
     type: _call_class,
 }
 
@@ -813,8 +933,9 @@ def _hasattr(site: int, obj: Any, name: str) -> bool:
 
 
 def _next(site: int, iterator: Any, *default: Any) -> Any:
-    if not isinstance(iterator, types.GeneratorType):
-        touch_contents(iterator, True, site)
+    if isinstance(iterator, types.GeneratorType):
+        return library.resume(iterator, next, (iterator, *default), site)
+    touch_contents(iterator, True, site)
     return next(iterator, *default)
 
 

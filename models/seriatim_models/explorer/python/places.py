@@ -23,6 +23,10 @@ another thread may come to first in another schedule.
 
 from __future__ import annotations
 
+import contextvars
+import datetime
+import decimal
+import re
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -43,7 +47,9 @@ IMMUTABLE: frozenset[Any] = frozenset(
      types.BuiltinFunctionType, types.MethodType, types.CodeType, types.MethodWrapperType,
      types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
      types.GetSetDescriptorType, types.MemberDescriptorType, types.MappingProxyType, property, staticmethod,
-     classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias)
+     classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias,
+     contextvars.ContextVar, contextvars.Token, re.Pattern, re.Match, datetime.date, datetime.datetime,
+     datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal)
 )  # fmt: skip
 _DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 VIEWS = frozenset(type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))

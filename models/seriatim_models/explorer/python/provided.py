@@ -18,6 +18,11 @@ from typing import Any
 
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import MARK, now
+from seriatim_models.explorer.python.kept_inside import (
+    collections_module,
+    functools_module,
+    weak_containers,
+)
 from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 from seriatim_models.explorer.python.threads import (
@@ -68,6 +73,7 @@ class _Weakref(types.ModuleType):
         self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
         self.__dict__["ref"] = lambda obj, callback=None: weakref.ref(obj)
         self.__dict__["finalize"] = Finalizer
+        self.__dict__.update(weak_containers())
         self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
 
 
@@ -225,6 +231,8 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "sys": sys_module,
     "importlib": lambda ex: _copied(importlib),
     "operator": operator_module,
+    "functools": functools_module,
+    "collections": collections_module,
 }
 """Modules that are made for each execution."""
 

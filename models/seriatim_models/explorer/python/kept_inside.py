@@ -1,0 +1,469 @@
+"""State that the standard library keeps for a program where no source of the program names it.
+
+| what | becomes |
+|---|---|
+| `obj.__dict__`, `vars(obj)` | `AttributeDict`: an item is an access to the attribute |
+| `functools.cached_property` | a read of the attribute, perhaps its function, and a write, as in `functools.py` |
+| `functools.lru_cache`, `cache` | `ResultCache`: a lookup and a store are one operation each, as in C |
+| a generator that threads share | it is entered and left: who comes in between gets ValueError, as in CPython |
+| methods of `collections.abc` | the same methods, rewritten; so are the classes of `collections` and weak containers |
+| `copy.deepcopy(x)`, `json.dumps(x)` | one read of all that is in `x` |
+
+The functions here are called by `hooks`, by what the rewritten code reads or calls.
+"""
+
+from __future__ import annotations
+
+import _collections_abc
+import _weakrefset
+import collections
+import functools
+import operator
+import sys
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.python import hooks
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.hooks import named, now, record_of
+from seriatim_models.explorer.python.places import (
+    CONTENTS,
+    INSTANCE,
+    ObjectRecord,
+    elements,
+    kind_of,
+    where,
+)
+from seriatim_models.explorer.python.primitives import RLock
+from seriatim_models.explorer.python.threads import observed_classes
+
+_ABSENT = object()
+
+
+# -- attributes as a dict ---------------------------------------------------------------------------------------------
+
+
+class AttributeDict(dict[str, Any]):
+    """`obj.__dict__`: a dict without items of its own, so that C code asks for each."""
+
+    __s_native__ = True
+
+    def __init__(self, obj: Any, site: int) -> None:
+        super().__init__()
+        self._obj = obj
+        self._real: dict[str, Any] = object.__getattribute__(obj, "__dict__")
+        self._site = site
+
+    def _touch(self, name: Any, write: bool) -> None:
+        ex = now.execution
+        if ex is not None and (thread := ex.current) is not None:
+            ex.touch(thread, record_of(ex, self._obj, self._site, write), name, write, self._site)
+
+    def _all(self) -> dict[str, Any]:
+        """The attributes, all read in one operation."""
+        read_deeply((self._obj,), self._site, depth=0)
+        return self._real
+
+    def __getitem__(self, name: str) -> Any:
+        self._touch(name, False)
+        return self._real[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        ex = now.execution
+        if ex is not None:
+            named(ex, value, self._site)
+        self._touch(name, True)
+        self._real[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self._touch(name, True)
+        del self._real[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._touch(name, False)
+        return name in self._real
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The attribute, or `default`."""
+        self._touch(name, False)
+        return self._real.get(name, default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """One operation of a dict."""
+        self._touch(name, True)
+        return self._real.setdefault(name, default)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Take an attribute away."""
+        self._touch(name, True)
+        return self._real.pop(name, *default)
+
+    def update(self, *others: Any, **values: Any) -> None:
+        """Set attributes, one after another."""
+        for name, value in dict(*others, **values).items():
+            self[name] = value
+
+    def __ior__(self, other: Any) -> AttributeDict:  # type: ignore[override]  # as of a dict
+        self.update(other)
+        return self
+
+    def clear(self) -> None:
+        """Take all attributes away."""
+        for name in list(self._all()):
+            self.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._all()))
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, AttributeDict) else other)
+
+    __hash__ = None  # as of a dict
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def copy(self) -> dict[str, Any]:
+        """A plain dict of the attributes."""
+        return dict(self._all())
+
+    def keys(self) -> Any:
+        """The names."""
+        return self.copy().keys()
+
+    def values(self) -> Any:
+        """The values."""
+        return self.copy().values()
+
+    def items(self) -> Any:
+        """Names and values."""
+        return self.copy().items()
+
+
+def attributes(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`obj.__dict__`."""
+    if type(getattr(obj, "__dict__", None)) is not dict:
+        ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
+        return obj.__dict__
+    return AttributeDict(obj, site)
+
+
+def read_deeply(values: Any, site: int, depth: int = 3) -> None:
+    """Announce that code without announcements reads all that is in `values`, in one operation.
+
+    What that is may have changed when the operation happens: what is new then is compared, and the verdict is withheld
+    if it is a step.
+    """
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return
+    before = _places(ex, values, site, depth)
+    if before:
+        ex.touch_all(thread, list(before.values()), site)
+    for key, (record, name, _) in _places(ex, values, site, depth).items():
+        if key in before:
+            continue
+        place = record.places.get(name)
+        if place is not None and place.index >= 0:
+            ex.search.unseen[f"{where(site)} reads {place.label} through another object"] = None
+        else:
+            ex.touch(thread, record, name, False, site)
+
+
+def _places(
+    ex: PythonExecution, values: Any, site: int, depth: int
+) -> dict[tuple[int, str], tuple[ObjectRecord, str, bool]]:
+    found: dict[tuple[int, str], tuple[ObjectRecord, str, bool]] = {}
+    seen: set[int] = set()
+    waiting = [(value, 0) for value in values]
+    while waiting:
+        value, level = waiting.pop()
+        for element in elements(value, max(depth - level, 0)):
+            if id(element) in seen or len(seen) > 256:
+                continue
+            seen.add(id(element))
+            record = ex.records.get(id(element))
+            if kind_of(type(element)) != INSTANCE:
+                if record is not None:
+                    found[id(element), CONTENTS] = (record, CONTENTS, False)
+                continue
+            names = getattr(element, "__dict__", None)
+            if type(names) is not dict or isinstance(element, types.FunctionType):
+                continue
+            for name, held in list(names.items()):
+                if record is not None:
+                    found[id(element), name] = (record, name, False)
+                if level < depth:
+                    waiting.append((held, level + 1))
+    return found
+
+
+# -- functools --------------------------------------------------------------------------------------------------------
+
+
+class CachedProperty(functools.cached_property[Any]):
+    """`functools.cached_property`; up to Python 3.11 with one lock for all objects of the class."""
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        super().__init__(func)
+        if sys.version_info < (3, 12):
+            self.lock = RLock()
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        super().__set_name__(owner, name)
+        if sys.version_info < (3, 12):
+            self.lock.call_it(f"the lock of cached_property {name}")
+
+
+def cached_property(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`obj.name` of a `functools.cached_property`."""
+    kept = next(base.__dict__[name] for base in type(obj).__mro__ if name in base.__dict__)
+    record = record_of(ex, obj, site)
+    if not isinstance(kept, CachedProperty):
+        ex.opaque(thread, record, f"cached_property {name}", site)
+        return getattr(obj, name)
+    own = obj.__dict__
+    key = kept.attrname or name
+
+    def lookup() -> Any:
+        ex.touch(thread, record, key, False, site)
+        return own.get(key, _ABSENT)
+
+    value = lookup()
+    if value is not _ABSENT:
+        return value
+    if sys.version_info >= (3, 12):
+        return _filled(ex, thread, record, own, key, kept.func, obj, site)
+    with kept.lock:
+        value = lookup()
+        if value is not _ABSENT:
+            return value
+        return _filled(ex, thread, record, own, key, kept.func, obj, site)
+
+
+def _filled(
+    ex: PythonExecution, thread: Thread, record: ObjectRecord, own: dict[str, Any], key: str,
+    function: Callable[[Any], Any], obj: Any, site: int,
+) -> Any:  # fmt: skip
+    value = hooks.call(function, site, obj)
+    named(ex, value, site)
+    ex.touch(thread, record, key, True, site)
+    own[key] = value
+    return value
+
+
+class CacheInfo(NamedTuple):
+    """As that of `functools`."""
+
+    hits: int
+    misses: int
+    maxsize: int | None
+    currsize: int
+
+
+class ResultCache:
+    """What `functools.lru_cache` makes of a function."""
+
+    __s_native__ = True
+
+    def __init__(self, function: Callable[..., Any], maxsize: int | None, typed: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._maxsize = maxsize
+        self._typed = typed
+        self._results: OrderedDict[Any, Any] = OrderedDict()
+        self._hits = self._misses = 0
+        ex = now.execution
+        self._record = None
+        if ex is not None:
+            label = f"cache of {getattr(function, '__qualname__', 'a function')}"
+            self._record = ex.record(self, label, True)
+
+    def _touch(self, write: bool) -> None:
+        ex = now.execution
+        if ex is not None and (thread := ex.current) is not None and self._record is not None:
+            ex.touch(thread, self._record, CONTENTS, write, 0)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._maxsize == 0:
+            self._misses += 1
+            return hooks.call(self._function, 0, *args, **kwargs)
+        key = functools._make_key(args, kwargs, self._typed)
+        self._touch(self._maxsize is not None)  # a bounded one keeps the order of use
+        if key in self._results:
+            self._hits += 1
+            if self._maxsize is not None:
+                self._results.move_to_end(key)
+            return self._results[key]
+        self._misses += 1
+        result = hooks.call(self._function, 0, *args, **kwargs)
+        ex = now.execution
+        if ex is not None:
+            named(ex, result, 0)
+        self._touch(True)
+        if self._maxsize is None or key not in self._results:
+            self._results[key] = result
+        if self._maxsize is not None and len(self._results) > self._maxsize:
+            self._results.popitem(last=False)
+        return result
+
+    def __get__(self, obj: Any, kind: Any = None) -> Any:
+        return self if obj is None else types.MethodType(self, obj)
+
+    def cache_info(self) -> CacheInfo:
+        """How often it was used."""
+        self._touch(True)  # lookups count, and need not be ordered for that among each other
+        return CacheInfo(self._hits, self._misses, self._maxsize, len(self._results))
+
+    def cache_clear(self) -> None:
+        """Forget all results."""
+        self._touch(True)
+        self._results.clear()
+        self._hits = self._misses = 0
+
+    def cache_parameters(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {"maxsize": self._maxsize, "typed": self._typed}
+
+
+def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
+    """`functools.lru_cache`."""
+    if callable(maxsize) and isinstance(typed, bool):
+        return ResultCache(maxsize, 128, typed)
+    if maxsize is not None and not isinstance(maxsize, int):
+        raise TypeError("Expected first argument to be an integer, a callable, or None")
+    size = None if maxsize is None else max(maxsize, 0)
+    return lambda function: ResultCache(function, size, typed)
+
+
+def functools_module(ex: PythonExecution) -> types.ModuleType:
+    """`functools` for one execution: its caches are observed."""
+    copy = types.ModuleType("functools", functools.__doc__)
+    copy.__dict__.update(vars(functools))
+    copy.__dict__.update(
+        lru_cache=lru_cache,
+        cache=lambda function, /: ResultCache(function, None, False),
+        cached_property=CachedProperty,
+    )
+    return copy
+
+
+# -- generators -------------------------------------------------------------------------------------------------------
+
+
+def resume(generator: Any, function: Callable[..., Any], args: tuple[Any, ...], site: int) -> Any:
+    """Call a method of a generator (`__next__`, `send`, `throw`, `close`), which one thread at a time may be in.
+
+    A generator that was stored nowhere belongs to its thread. The interpreter says that a generator runs as soon as
+    its frame does, and lets other threads run there.
+    """
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None or id(generator) not in ex.records:
+        return function(*args)
+    record = ex.records[id(generator)]
+    ex.touch(thread, record, CONTENTS, True, site)
+    if id(generator) in ex.entered:
+        raise ValueError("generator already executing")
+    ex.entered.add(id(generator))
+    try:
+        return function(*args)
+    finally:
+        if not ex.closing:
+            ex.touch(thread, record, CONTENTS, True, site)
+        ex.entered.discard(id(generator))
+
+
+class Resumptions:
+    """An iterator over a generator that was stored, so that others may come to it."""
+
+    __s_native__ = True
+
+    def __init__(self, generator: Any, site: int) -> None:
+        self._generator = generator
+        self._site = site
+
+    def __iter__(self) -> Resumptions:
+        return self
+
+    def __next__(self) -> Any:
+        return resume(self._generator, self._generator.__next__, (), self._site)
+
+
+# -- containers of the library that are written in Python --------------------------------------------------------
+
+_twins: dict[str, Any] = {}
+
+
+def observed_twin(function: Any) -> Any:
+    """The rewritten form of a method that a class has inherited from `collections.abc`; None for all others."""
+    if function.__globals__ is not vars(_collections_abc):
+        return None
+    if not _twins:
+        names = [name for name, kind in vars(_collections_abc).items() if isinstance(kind, type)]
+        space = observed_classes(_collections_abc, names, **_without_dunders(_collections_abc))
+        for name in names:
+            for method in vars(space[name]).values() if name in space else ():
+                if isinstance(method, types.FunctionType):
+                    _twins[method.__qualname__] = method
+        space.update({name: vars(_collections_abc)[name] for name in names})
+    return _twins.get(function.__qualname__)
+
+
+def _without_dunders(module: types.ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if not name.startswith("__")}
+
+
+_library: dict[str, dict[str, Any]] = {}
+
+
+def observed_containers(
+    module: types.ModuleType, names: tuple[str, ...], **space: Any
+) -> dict[str, Any]:
+    """These classes of a module of the library, rewritten; `space` is what they do not take from the module."""
+    if module.__name__ not in _library:
+        known = observed_classes(module, names, **{**_without_dunders(module), **space})
+        _library[module.__name__] = {name: known[name] for name in names}
+    return _library[module.__name__]
+
+
+def collections_module(ex: PythonExecution) -> types.ModuleType:
+    """`collections` for one execution."""
+    copy = types.ModuleType("collections", collections.__doc__)
+    copy.__dict__.update(vars(collections))
+    names = ("ChainMap", "Counter", "UserDict", "UserList")
+    getters = observed_containers(operator, ("itemgetter",))
+    observed = observed_containers(collections, names, _itemgetter=getters["itemgetter"])
+    copy.__dict__.update(observed)
+    return copy
+
+
+def weak_containers() -> dict[str, Any]:
+    """The containers of `weakref`."""
+    sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"))
+    names = ("WeakValueDictionary", "WeakKeyDictionary")
+    return {**sets, **observed_containers(weakref, names, **sets)}
+
+
+READERS = frozenset(("json", "copy", "pprint", "statistics", "reprlib", "textwrap", "traceback"))
+"""Modules whose functions read what they are given, and keep nothing of it."""
+
+known = hooks.library
+known.members = {hooks.CACHED: cached_property, hooks.ATTRIBUTES: attributes}
+known.resume = resume
+known.resumptions = Resumptions
+known.read_deeply = read_deeply
+known.readers = READERS
+known.observed_twin = observed_twin

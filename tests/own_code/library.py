@@ -1,0 +1,286 @@
+"""Small programs with what the standard library keeps for them, right ones and wrong ones: see test_library."""
+
+from __future__ import annotations
+
+import collections.abc
+import contextvars
+import copy
+import functools
+import json
+import logging
+import threading
+import weakref
+from collections import ChainMap, Counter, OrderedDict, UserDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+LOG = logging.getLogger(__name__)
+VAR = contextvars.ContextVar("VAR", default=0)
+
+
+def run(*bodies: Callable[[], Any]) -> None:
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class Lazy:
+    def __init__(self) -> None:
+        self.number = 0
+
+    @functools.cached_property
+    def connection(self) -> object:
+        return object()
+
+    @functools.lru_cache  # noqa: B019 - that is the case
+    def squared(self, x: int) -> int:
+        return x * x
+
+
+CALLS: list[int] = []
+
+
+@functools.cache
+def doubled(n: int) -> int:
+    CALLS.append(n)
+    return 2 * n
+
+
+def right_cached_property() -> None:
+    lazy = Lazy()
+    run(lambda: lazy.connection, lambda: lazy.connection)
+    assert lazy.connection is lazy.connection
+
+
+def right_cache() -> None:
+    lazy, got = Lazy(), list[int]()
+    run(lambda: got.append(doubled(1)), lambda: got.append(doubled(1)), lambda: lazy.squared(3))
+    assert got == [2, 2]
+
+
+def wrong_cache_computes_once() -> None:
+    run(lambda: doubled(1), lambda: doubled(1))
+    assert CALLS == [1]
+
+
+def right_attribute_dict() -> None:
+    lazy = Lazy()
+    lazy.__dict__.update(a=1)
+    run(lambda: lazy.__dict__.setdefault("b", 2), lambda: vars(lazy).get("b"))
+    assert vars(lazy) == {"number": 0, "a": 1, "b": 2}
+
+
+def wrong_attribute_dict() -> None:
+    lazy = Lazy()
+
+    def more() -> None:
+        lazy.__dict__["number"] = lazy.__dict__["number"] + 1
+
+    run(more, more)
+    assert lazy.number == 2
+
+
+def numbers() -> Iterator[int]:
+    yield from range(10)
+
+
+def wrong_generator() -> None:
+    shared, got = numbers(), list[int]()
+    run(lambda: got.append(next(shared)), lambda: got.append(next(shared)))
+
+
+def right_generator() -> None:
+    shared, got, lock = numbers(), list[int](), threading.Lock()
+
+    def take() -> None:
+        with lock:
+            got.append(next(shared))
+
+    run(take, take)
+    assert got == [0, 1]
+
+
+def right_logging() -> None:
+    LOG.addHandler(logging.NullHandler())
+    seen: dict[int, int] = {}
+
+    def work(k: int) -> None:
+        LOG.warning("so far %s", seen)
+        seen[k] = k
+
+    run(lambda: work(1), lambda: work(2))
+    assert len(seen) == 2
+
+
+def right_copies() -> None:
+    table, lazy, lock = {"n": [0]}, Lazy(), threading.Lock()
+
+    def work() -> None:
+        with lock:
+            table["n"] = [copy.deepcopy(table)["n"][0] + 1]
+            lazy.number = copy.copy(lazy).number + 1
+            json.dumps(table)
+
+    run(work, work)
+    assert (table["n"], lazy.number) == ([2], 2)
+
+
+def wrong_copy() -> None:
+    lazy = Lazy()
+
+    def work() -> None:
+        lazy.number = copy.deepcopy(lazy).number + 1
+
+    run(work, work)
+    assert lazy.number == 2
+
+
+def wrong_executor_waits_for_itself() -> None:
+    pool = ThreadPoolExecutor(1)
+    assert pool.submit(lambda: pool.submit(int).result()).result() == 0
+
+
+def right_context_variables() -> None:
+    got: list[int] = []
+
+    def work(n: int) -> None:
+        VAR.set(VAR.get() + n)
+        got.append(VAR.get())
+
+    run(lambda: work(1), lambda: contextvars.copy_context().run(work, 2))
+    assert sorted(got) == [1, 2]
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.known: Any = weakref.WeakValueDictionary()
+        self.lock = threading.Lock()
+
+    def get(self, key: int) -> Lazy:
+        found: Lazy | None = self.known.get(key)
+        if found is None:
+            found = self.known[key] = Lazy()
+        return found
+
+    def locked(self, key: int) -> Lazy:
+        with self.lock:
+            return self.get(key)
+
+
+def right_weak_registry() -> None:
+    registry, got = Registry(), list[Lazy]()
+    run(lambda: got.append(registry.locked(1)), lambda: got.append(registry.locked(1)))
+    assert got[0] is got[1]
+
+
+def wrong_weak_registry() -> None:
+    registry, got = Registry(), list[Lazy]()
+    run(lambda: got.append(registry.get(1)), lambda: got.append(registry.get(1)))
+    assert got[0] is got[1]
+
+
+class Table(collections.abc.MutableMapping[str, Any]):
+    """Each operation has the lock; those that `MutableMapping` makes of several have not."""
+
+    def __init__(self) -> None:
+        self.items_ = dict[str, Any]()
+        self.lock = threading.RLock()
+
+    def __getitem__(self, key: str) -> Any:
+        with self.lock:
+            return self.items_[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        with self.lock:
+            self.items_[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        with self.lock:
+            del self.items_[key]
+
+    def __iter__(self) -> Iterator[str]:
+        with self.lock:
+            return iter(list(self.items_))
+
+    def __len__(self) -> int:
+        with self.lock:
+            return len(self.items_)
+
+
+def right_mapping() -> None:
+    table = Table()
+    run(lambda: table.update(a=1), lambda: table.update({"b": 2}))
+    assert sorted(table.items()) == [("a", 1), ("b", 2)]
+
+
+def wrong_mapping_setdefault() -> None:
+    table, got = Table(), list[object]()
+
+    def work() -> None:
+        got.append(table.setdefault("a", object()))
+
+    run(work, work)
+    assert got[0] is got[1]
+
+
+def right_copies_by_c() -> None:
+    """C code goes through a view, or a lazy object over a list, in one operation."""
+    table, ordered, items = {"a": 1}, OrderedDict(x=1), [1]
+
+    def look() -> None:
+        list(table.values())
+        sorted(table.items())
+        sum(table.values())
+        list(enumerate(items))
+        dict(zip(items, items, strict=True))
+        list(map(str, items))
+        items[:].extend(ordered.values())
+
+    def change() -> None:
+        table["b"] = 2
+        ordered["y"] = 3
+        items.append(1)
+
+    run(look, change)
+
+
+def wrong_iteration_in_python() -> None:
+    table = {"a": 1}
+    run(lambda: [key for key in table.items()], lambda: table.update(b=2))  # noqa: C416 - the case
+
+
+def wrong_user_dict() -> None:
+    table: Any = UserDict(n=0)
+
+    def work() -> None:
+        table["n"] += 1
+
+    run(work, work)
+    assert table["n"] == 2
+
+
+def right_counter() -> None:
+    counter, lock = Counter[str](), threading.Lock()
+
+    def work() -> None:
+        with lock:
+            counter.update("ab")
+
+    run(work, work)
+    assert counter.most_common(1) == [("a", 2)]
+
+
+def wrong_counter() -> None:
+    counter = Counter[str]()
+    run(lambda: counter.update({"a": 1}), lambda: counter.update({"a": 1}))
+    assert counter["a"] == 2
+
+
+def right_chain() -> None:
+    base = {"a": 1}
+    chain = ChainMap({}, base)
+    run(lambda: chain.get("a"), lambda: base.update(b=1))
+    assert chain["a"] == 1
