@@ -251,6 +251,10 @@ fault_here = Arg[Any](
     "fault",
     "no lines were lost, but a fault of that kind ended the system: what it had only in memory may be gone",
 )
+going_on = Arg[Any](
+    "going_on",
+    "put in by the reader: lines of a recorder whose beginning is missing are lost here as before",
+)
 survives = Arg[Any](
     "survives",
     "kinds of faults that its confirmed messages are promised to survive; absent: none, so that no loss is a violation",
@@ -328,7 +332,7 @@ BLACK_BOX = (
     EventKind("fault", "The system was disturbed (`invoke`), and has healed (`ok`).",
               ("invoke", "ok"), may=(fault_kind,)),
     EventKind("gap", "Lines of the recording were lost here, or the system ended: anything may have happened.",
-              may=(fault_here,),
+              may=(fault_here, going_on),
               unrecorded="put in by the reader where lines were lost; recorded only with `fault`"),
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ recorder left the field empty:
 | field | on | from |
 |---|---|---|
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
+| gen | deliver | 0 if its consumer is not known, and a callback of an earlier incarnation may have run late |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
@@ -45,6 +46,7 @@ from seriatim_models.history.event import GAP, Event
 SETTLES = frozenset({"ack", "nack", "reject"})
 DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
+UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
 EARLIER_KEPT = 8  # incarnations of a channel whose callbacks may still run
 SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
 EXACT = frozenset({"broker", "model"})
@@ -430,11 +432,14 @@ class Completion(msgspec.Struct):
                 before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
         channel = self._channels.setdefault(key, _Channel())
-        if event.ev == "deliver" and channel.before and event.ctag not in channel.consumers:
+        if event.ev == "deliver" and event.ctag not in channel.consumers:
             back = channel.back_to(event.ctag)
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
                 channel = channel.earlier(back)
                 gen = gen - back if event.gen is None else gen
+            elif (self._lost or channel.before) and event.lvl in ("", "api"):
+                # A callback may run late: of which incarnation an unknown consumer is nobody knows.
+                channel, gen = _Channel(), UNKNOWN_GEN
         # Any: a partial set of Event's fields, whose types msgspec does not check on replace
         new = self._implied(event, gen, channel)
         new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
@@ -455,6 +460,8 @@ class Completion(msgspec.Struct):
 
     def _moved(self, m: str, q: str) -> bool:
         """Whether a message may have come to a queue by another way than its publish."""
+        if not q and (self._lost or self._dead_lettering):
+            return True  # whose consumer is not known has it from any queue
         known = self._messages.find(m, q)
         unknown = self._lost and q not in self._declared and known is None
         # What an exchange routed, or what is a copy of another one, may have died in another queue.

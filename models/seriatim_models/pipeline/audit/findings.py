@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from seriatim_models.history import Rejected
+from seriatim_models.history import Event, Rejected
+from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit.runs import FileCount, Plan
 from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict, undecided
 from seriatim_models.properties.standing import confirmed
@@ -131,6 +132,11 @@ def report(
         runs=sorted(shown, key=lambda r: r.run),
         files=listed,
     )
+
+
+def kinds(events: Iterable[Event]) -> Counter[str]:
+    """How many events of each name there are; a place where lines were lost counts once, however long it is."""
+    return Counter(e.ev for e in events if e.ev != GAP or not e.args.get("going_on"))
 
 
 def count(statistics: RunStatistics, names: Counter[str], gap: str) -> None:

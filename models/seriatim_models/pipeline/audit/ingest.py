@@ -145,7 +145,7 @@ class _Writer:
     def _flush(self, run: str) -> None:
         events = self._waiting.pop(run)
         if events:
-            self._count(run, Counter(e.ev for e in events))
+            self._count(run, found.kinds(events))
             n = self.counts.get(run, 0)
             self.counts[run] = n + len(events)
             self._write(run, columns.placed(table.columns(events), n))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from seriatim_models.history import Event
@@ -20,7 +19,7 @@ class RunFold:
 
     def take(self, events: Sequence[Event]) -> None:
         """Add completed events that follow those before."""
-        found.count(self.statistics, Counter(e.ev for e in events), GAP)
+        found.count(self.statistics, found.kinds(events), GAP)
         self.fold.take(events)
 
     def findings(self) -> list[Finding]:

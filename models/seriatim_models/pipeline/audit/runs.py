@@ -249,18 +249,27 @@ def read(run: RunPlan) -> Iterator[RunItem]:
     completions = Completions()
     streams = [recorder(Carry(run.run, seen), parts) for parts in run.recorders]
     firsts = [list(islice(stream, 1)) for stream in streams]
-    if len(streams) > 1:
-        # What a recorder whose beginning is missing saw came before its first event, beside what the others saw.
-        lost = [(at, item) for at, item in chain.from_iterable(firsts) if _is_gap(item)]
-        for _, gap in lost[:1]:
-            yield completions(gap)
+    # What a recorder whose beginning is missing saw came before its first event, beside what the others saw: until
+    # then lines are lost all the while.
+    missing = [
+        item
+        for _, item in chain.from_iterable(firsts)
+        if isinstance(item, Placed) and item.event.ev == GAP
+    ]
+    going_on = len(streams) > 1 and bool(missing)
+    if going_on:
+        yield completions(missing[0])
     timed = heapq.merge(*map(chain, firsts, streams), key=lambda timed: timed[0])
     for _, item in timed:
         yield completions(item)
-
-
-def _is_gap(item: RunItem) -> bool:
-    return isinstance(item, Placed) and item.event.ev == GAP
+        if going_on and isinstance(item, Placed):
+            missing = [gap for gap in missing if gap is not item]
+            going_on = bool(missing)
+            if going_on:
+                gap = msgspec.structs.replace(
+                    missing[0].event, t=item.event.t, args={"going_on": True}
+                )
+                yield completions(Placed(item.run, gap))
 
 
 def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunItem]]:

@@ -106,8 +106,8 @@ class ConservationSummary(Lifecycles):
 class Conservation(LifecycleProperty):
     """P1. Three kinds of case.
 
-    - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, or if
-      the history records no publish at all.
+    - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, if the
+      history records no publish at all, or of this message only an answer that came later.
     - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
       settlement certainly took effect: its channel answered a later call (`sessions`). Open otherwise, if the
       settlement failed or its outcome is unknown, and for messages that were published more than once.
@@ -383,6 +383,8 @@ class Conservation(LifecycleProperty):
             return "", []
         if not (sent or summary.published) or summary.gap_between(-1, first.pos):
             return None, []
+        if begun and begun.event.ph in ("ok", "info"):
+            return None, []  # of an answer alone nobody knows when the call began
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
             return why, [first.event, begun.event]

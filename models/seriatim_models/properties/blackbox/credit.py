@@ -45,8 +45,9 @@ class Prefetch(ChannelProperty[Outstanding]):
 
     A settlement counts from when it was sent, and deliveries that no recorder saw are not counted: both
     make the count a lower bound, so an excess is definite. What a command for several tags may have settled before it
-    was seen is not counted either. After lost lines counting starts again from nothing,
-    and a delivery on a channel opened before them can be a violation; one that is none is untestable.
+    was seen is not counted either. After lost lines counting starts again from nothing, with
+    what was certainly acquired after a later answer; a delivery on a channel opened before them can be a violation,
+    and one that is none is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
     is untestable. Of a limit that was changed while messages were on their way `history.complete` takes the widest.
     """
@@ -63,7 +64,7 @@ class Prefetch(ChannelProperty[Outstanding]):
     summary_type = Tracks[Outstanding]
 
     def start_after_gap(self) -> Outstanding:
-        return Outstanding(partial=True)
+        return Outstanding(partial=True, swept=0)
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in SETTLES:
@@ -120,7 +121,7 @@ class Prefetch(ChannelProperty[Outstanding]):
         """Whether a delivery that is recorded now was certainly not settled before."""
         if event.dtag is not None and event.dtag <= state.through:
             return False
-        if state.swept is None:
+        if state.swept is None or event.lvl in EXACT:
             return True
         return state.clear is not None and event.t_lo is not None and event.t_lo >= state.clear
 

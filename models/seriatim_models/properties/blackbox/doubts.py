@@ -4,7 +4,8 @@ A property that is one pass in recording order meets a delivery that is wrong if
 is known when its session answers a call that was begun later (`sessions`), and never if its client was killed. So
 what looks like a violation waits until the history is over.
 
-Of calls only those count that name no queue, since queues are judged apart.
+Of calls only those that name no queue are such answers, since queues are judged apart. One that names the queue itself
+and was answered shows that the recording has answers of its session, so that silence means nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import in_order
-from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once
+from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once, holder
 from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 KEPT = 4096  # violations that wait; what comes later is left open
@@ -27,6 +29,7 @@ class Doubt(msgspec.Struct, array_like=True):
 
     pos: int
     lvl: str
+    q: str
     holders: list[Holder]
     consumers: list[ConsumerKey]
     """Those that must not have been cancelled by the broker."""
@@ -44,6 +47,8 @@ class Doubts(msgspec.Struct):
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     times: dict[int, int] = {}
     """When calls began, by position."""
+    callers: dict[str, dict[Holder, bool]] = {}
+    """By queue, who made a call that names it, and whether one was answered."""
     waiting: list[Doubt] = []
     dropped: int = 0
 
@@ -51,11 +56,21 @@ class Doubts(msgspec.Struct):
         """Take in the next event."""
         if event.q:
             self.sessions.add_end(self.n, event)
+            self._called(event)
         elif event.ev in ANSWERED or event.ev == "conn_drop":
             self.sessions.add(self.n, event)
             if event.ph == "invoke" and event.t is not None:
                 self.times[self.n] = event.t
         self.n += 1
+
+    def _called(self, event: Event) -> None:
+        """Take in a call that names a queue, or its answer."""
+        if event.ev not in ANSWERED or event.ph not in ("invoke", "ok"):
+            return
+        if event.ph == "invoke":
+            self.callers.setdefault(event.q, {}).setdefault(holder(event), False)
+        elif holder(event) in self.callers.get(event.q, {}):
+            self.callers[event.q][holder(event)] = True
 
     def report(
         self,
@@ -73,7 +88,15 @@ class Doubts(msgspec.Struct):
         """
         if len(self.waiting) < KEPT:
             doubt = Doubt(
-                self.n, event.lvl, list(holders), list(consumers), after, since, why, list(witness)
+                self.n,
+                event.lvl,
+                event.q,
+                list(holders),
+                list(consumers),
+                after,
+                since,
+                why,
+                list(witness),
             )
             self.waiting.append(doubt)
         else:
@@ -100,13 +123,23 @@ class Doubts(msgspec.Struct):
         sessions = self.sessions
         if doubt.since is not None and sessions.over(by, doubt.since):
             return True
-        if doubt.after is None or not sessions.answers_count(by, doubt.lvl):
+        if not self._answers_count(by, doubt):
             return sessions.lasts(by, doubt.pos, doubt.lvl)
         at = sessions.last_sign(by)
+        if doubt.after is None:
+            return at >= doubt.pos
         return at >= 0 and self.times.get(at, doubt.after) > doubt.after
+
+    def _answers_count(self, by: Holder, doubt: Doubt) -> bool:
+        """Whether it needs an answer to know that a holder was there; see `Sessions.answers_count`."""
+        called = self.callers.get(doubt.q, {}).get(by, False) and (by.ch is not None or by.conn)
+        return self.sessions.answers_count(by, doubt.lvl) or (
+            bool(called) and doubt.lvl not in EXACT
+        )
 
     def _proof(self, by: Holder, doubt: Doubt) -> list[PlacedEvent]:
         """The call and its answer by which it is known that a holder was there, if it is known by that."""
         if doubt.since is not None and self.sessions.over(by, doubt.since):
             return []
-        return self.sessions.proof(by, doubt.lvl)
+        sign = self.sessions.sign_of_life(by) if self._answers_count(by, doubt) else None
+        return list(sign or ())

@@ -45,6 +45,8 @@ class GroupedQueues(msgspec.Struct):
     held: dict[Holder, dict[LifecycleKey, GroupedMessage]] = {}
     swept: dict[Holder, Time] = {}
     """Of each channel that let go of all, until when it may have held messages that it had not seen."""
+    lost: Time = ALWAYS
+    """Where lines were lost last: what was acquired before may have been let go there."""
     through: dict[Holder, int] = {}
     """Of each channel, the highest tag that a command for several covered."""
     expired: dict[LifecycleKey, None] = {}
@@ -92,6 +94,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
                     state.declared.setdefault(event.q, event)
             elif event.ev == GAP:
                 state.held.clear()
+                state.lost = NEVER if event.t is None else event.t
             elif event.ev in ENDS:
                 for by in holders(event, state.held):
                     del state.held[by]
@@ -159,7 +162,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         unsure = (
             event.autoack
             or key in state.expired
-            or lo <= state.swept.get(mine.by, ALWAYS)
+            or lo <= max(state.swept.get(mine.by, ALWAYS), state.lost)
             or (event.dtag is not None and event.dtag <= state.through.get(mine.by, 0))
             or state.doubts.sessions.sign_before(mine.by, state.doubts.n)
         )

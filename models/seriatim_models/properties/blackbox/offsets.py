@@ -222,14 +222,14 @@ class LogReader(SequentialProperty[Logs]):
     `consume`, a `seek`, the beginning of its channel or the end of the session before. A session reads on from where
     it is. The position of a seek means what that of a commit does.
 
-    Violations: another message than the one that was confirmed for a position; a session that begins with a position
-    that was committed before; what is read after a seek, if it is before the position that the seek named, or leaves
-    out one from there on; a step back within a session, if nothing was released; a position left out, of which a
-    publish is known; a session that begins behind the commit with such a position left out; more attempts than the
-    `declare` or `consume` allows (``args={"max_attempts": n}``). A position left out of which nothing is known is
-    untestable: logs have holes (markers of transactions), and so is one of a topic declared with compaction or
-    retention. Where partitions have several members and no `consume` or `cancel` names them, a member may have lost
-    its own unseen.
+    Violations: another message than the one that was confirmed for a position, read or confirmed; a session that
+    begins with a position that was committed before; what is read after a seek, if it is before the position that
+    the seek named, or leaves out one from there on; a step back within a session, if nothing was released; a
+    position left out, of which a publish is known; a session that begins behind the commit with such a position
+    left out; more attempts than the `declare` or `consume` allows (``args={"max_attempts": n}``). A position left
+    out of which nothing is known is untestable: logs have holes (markers of transactions), and so is one of a topic
+    declared with compaction or retention. Where partitions have several members and no `consume` or `cancel` names
+    them, a member may have lost its own unseen.
     """
 
     id = "P15"
@@ -246,7 +246,7 @@ class LogReader(SequentialProperty[Logs]):
     scope = "queue"
     reads = frozenset(
         {"publish", "deliver", "get", "commit", "seek", "nack", "reject", "declare", "consume"}
-        | {"ch_open", "ch_close", "conn_close", "conn_drop", "cancel", GAP}
+        | {"ch_open", "ch_close", "conn_close", "conn_drop", "cancel", "delete", GAP}
     )
     summary_type = AggregationState[Logs]
     keeps = (
@@ -293,17 +293,33 @@ class LogReader(SequentialProperty[Logs]):
                     state.vanishing.append(event.q)
             case "consume" | "cancel":
                 self._membership(state, event)
+            case "delete":
+                if event.ph != "fail":  # one of that name that comes after it is another one
+                    for key in [key for key in state.topics if key[0] == event.q]:
+                        del state.topics[key]
             case "publish":
                 if event.pos is not None and event.ph in ("", "ok"):
-                    insort(topic.positions, event.pos)
-                    del topic.positions[:-POSITIONS_KEPT]
-                    topic.publishes[event.pos] = event
-                    if len(topic.publishes) > PUBLISHES_KEPT:
-                        del topic.publishes[next(iter(topic.publishes))]
+                    self._confirmed(state, topic, event, event.pos)
             case _:
                 state.members.setdefault((event.q, reader_key(event)), {})[holder(event)] = None
                 reader = topic.readers.setdefault(reader_key(event), ReaderState())
                 self._read(state, topic, reader, event)
+
+    def _confirmed(self, state: Logs, topic: PartitionState, event: Event, pos: int) -> None:
+        """Take in where a message is; a position is that of one message."""
+        known = topic.publishes.get(pos)
+        if known is not None and known.m != event.m and not state.lost:
+            state.tally.tested += 1
+            why = (
+                f"{event.m} was confirmed at position {pos} (event {event.i}), which is that of "
+                f"{known.m} (event {known.i})"
+            )
+            state.tally.report_violation(why, [known, event])
+        insort(topic.positions, pos)
+        del topic.positions[:-POSITIONS_KEPT]
+        topic.publishes[pos] = event
+        if len(topic.publishes) > PUBLISHES_KEPT:
+            del topic.publishes[next(iter(topic.publishes))]
 
     def _membership(self, state: Logs, event: Event) -> None:
         """A member begins or ends to read a partition, or those of a whole topic."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from seriatim_models.history.complete import UNKNOWN_GEN
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Property
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -38,7 +39,12 @@ class LineKey(NamedTuple):
 
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
-    return LineKey(event.pub, event.q, event.part, event.key, event.prio, holder(event), event.ev)
+    by = holder(event)
+    if not (
+        event.q and event.gen != UNKNOWN_GEN
+    ):  # a consumer has one queue and channel, whichever
+        by = by._replace(name=event.ctag)
+    return LineKey(event.pub, event.q, event.part, event.key, event.prio, by, event.ev)
 
 
 class Low(msgspec.Struct, array_like=True):

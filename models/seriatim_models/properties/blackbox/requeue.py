@@ -129,6 +129,8 @@ class Late(msgspec.Struct):
     doubts: Doubts = msgspec.field(default_factory=Doubts)
     takers: dict[str, dict[Holder, None]] = {}
     """Of each queue, who consumed or polled: any of them may have had a message, unseen, and lost it."""
+    lost: bool = False
+    """Lines were lost, and takers may be among them."""
     unseen: dict[str, None] = {}
     """Queues with a lease that ran out before its delivery was seen."""
     seen: dict[Holder, int] = {}
@@ -183,6 +185,7 @@ class _LatenessPass:
 
     def _lost(self) -> None:
         s = self.s
+        s.lost = True
         for limit in s.limits.values():
             limit.unknown = True
         self.leave_all_open()
@@ -369,7 +372,7 @@ class _LatenessPass:
         for number in back.over:
             over = s.over[number]
             late = over.event
-            sure = not back.unsure and (
+            sure = not (back.unsure or s.lost) and (
                 same or (event.t_lo is not None and when(late) < event.t_lo)
             )
             over.waits -= 1

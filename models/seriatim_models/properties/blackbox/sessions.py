@@ -165,10 +165,10 @@ class Sessions(msgspec.Struct):
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""
-        sign = self._sign_of_life(by)
+        sign = self.sign_of_life(by)
         return sign[0].pos if sign else -1
 
-    def _sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
+    def sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
         """The latest call of a holder's session that was answered, and its answer."""
         own = self.lives.get(by)
         # A channel that ended by itself before says nothing for its own by the connection's answers.
@@ -178,7 +178,7 @@ class Sessions(msgspec.Struct):
 
     def proof(self, by: Holder, lvl: str = "") -> list[PlacedEvent]:
         """The call and the answer by which a holder that `lasts` is known to, if it is known by an answer."""
-        sign = self._sign_of_life(by) if self.answers_count(by, lvl) else None
+        sign = self.sign_of_life(by) if self.answers_count(by, lvl) else None
         return list(sign or ())
 
     def answered_after(self, by: Holder, at: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -62,7 +62,9 @@ class DeliveryTags(ChannelProperty[Tags]):
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.dtag is None:
             return
-        if acquires(event):
+        if event.gen == UNKNOWN_GEN:
+            tally.untestable += 1
+        elif acquires(event):
             self._deliver(state, event, by, tally)
         elif event.ev in SETTLES and began(event):
             self._settle(state, event, by, tally)

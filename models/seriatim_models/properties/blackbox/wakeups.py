@@ -74,6 +74,8 @@ class Wakeups(msgspec.Struct):
     """That event."""
     end: int = 0
     """The latest time of all."""
+    lost: bool = False
+    """Lines were lost: others may consume, who were given what looks unread."""
     doubts: Doubts = msgspec.field(default_factory=Doubts)
     rest: at_rest.RestState = msgspec.field(default_factory=at_rest.RestState)
     """What is judged where all had come to rest, without times."""
@@ -148,13 +150,15 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                 continue
             state.end = max(state.end, event.t)
             if event.q:
-                queue = state.queues.setdefault(event.q, Idle())
+                queue = state.queues.setdefault(event.q, Idle(blind=state.lost))
                 if queue.latest is None or event.t > queue.now:
                     queue.now, queue.latest = event.t, event
             elif state.latest is None or event.t > state.common:
                 state.common, state.latest = event.t, event
             if event.ev == GAP:
+                state.lost = True
                 for idle in state.queues.values():
+                    idle.blind = True
                     idle.unread.clear()
                     idle.consumers.clear()
                     idle.since = None

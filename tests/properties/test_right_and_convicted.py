@@ -1,0 +1,145 @@
+"""Right systems that were convicted, each in the smallest history; and the mistakes beside them that must not pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.history import Event, Header, write_history
+from seriatim_models.history.complete import complete
+from seriatim_models.pipeline import audit_paths
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox.offsets import LogReader
+
+ANY = {p.id: p for p in PROFILES["any"].properties}
+Line = tuple[str, str, dict[str, Any]]
+"""An event's name, phase and fields."""
+
+
+def channel(conn: str) -> dict[str, Any]:
+    """The first channel of a connection."""
+    return {"conn": conn, "ch": 1}
+
+
+def events(*lines: Line, rec: str = "") -> list[Event]:
+    """Events a millisecond apart, from their names, phases and fields."""
+    return [
+        Event(i=i, t=i * 1_000_000, ev=ev, ph=ph, rec=rec, lvl="api", **fields)
+        for i, (ev, ph, fields) in enumerate(lines, 1)
+    ]
+
+
+def verdict(id: str, history: list[Event]) -> Verdict:
+    return ANY[id].check(complete(history)).verdict
+
+
+def waiting_at_rest(*end: Line) -> list[Event]:
+    """A consumer beside a confirmed message when all is at rest; only its calls that name the queue are recorded."""
+    c, p = channel("c"), channel("p")
+    return events(
+        ("ch_open", "", c),
+        ("ch_open", "", p),
+        ("consume", "invoke", {**c, "q": "q", "ctag": "t", "op": 1}),
+        ("consume", "ok", {**c, "q": "q", "ctag": "t", "op": 1}),
+        ("note", "", {"args": {"rest": True}}),
+        ("publish", "invoke", {**p, "q": "q", "m": "m", "op": 2}),
+        ("publish", "ok", {**p, "q": "q", "m": "m", "op": 2}),
+        ("note", "", {"q": "q", "args": {"rest": True, "depth": 1}}),
+        *end,
+    )
+
+
+def test_a_consumer_whose_calls_name_its_queue_may_be_dead_without_a_word() -> None:
+    c = {**channel("c"), "op": 3}
+    answered: tuple[Line, ...] = (("ch_close", "invoke", c), ("ch_close", "ok", c))
+    assert verdict("P14", waiting_at_rest()) is not Verdict.VIOLATED
+    assert verdict("P14", waiting_at_rest(*answered)) is Verdict.VIOLATED
+
+
+def test_a_callback_of_an_unknown_consumer_may_be_of_an_earlier_incarnation() -> None:
+    c = channel("c")
+    late = events(
+        ("deliver", "", {**c, "q": "q", "m": "m1", "ctag": "new", "dtag": 2}),
+        ("ch_open", "ok", c),
+        ("deliver", "", {**c, "q": "q", "m": "m2", "ctag": "newer", "dtag": 3}),
+        ("deliver", "", {**c, "q": "q", "m": "m3", "ctag": "older", "dtag": 1}),
+    )
+    assert verdict("P8", late) is not Verdict.VIOLATED
+    known = events(
+        ("consume", "", {**c, "q": "q", "ctag": "t"}),
+        ("deliver", "", {**c, "q": "q", "m": "m1", "ctag": "t", "dtag": 2}),
+        ("deliver", "", {**c, "q": "q", "m": "m2", "ctag": "t", "dtag": 1}),
+    )
+    assert verdict("P8", known) is Verdict.VIOLATED
+
+
+def test_a_recall_among_lost_lines_may_have_freed_what_is_seen_late() -> None:
+    c = {**channel("c"), "ctag": "t", "q": "q"}
+    limited: dict[str, Any] = {"prefetch": 1, "scope": "consumer"}
+    begun: list[Line] = [("ch_open", "", channel("c")), ("consume", "ok", {**c, **limited})]
+    two: list[Line] = [
+        ("deliver", "", {**c, "m": m, "dtag": n}) for n, m in enumerate(("m1", "m2"), 1)
+    ]
+    assert (
+        verdict("P7", events(*begun, ("gap", "", dict[str, Any]()), *two)) is not Verdict.VIOLATED
+    )
+    assert verdict("P7", events(*begun, *two)) is Verdict.VIOLATED
+
+
+def test_of_an_answer_alone_nobody_knows_when_its_publish_began() -> None:
+    got: Line = ("get", "", {"proc": "c", "q": "q", "m": "m"})
+    sent: dict[str, Any] = {"proc": "p", "q": "q", "m": "m", "op": 1}
+    answer = ("publish", "ok", sent)
+    assert verdict("P1", events(got, answer)) is not Verdict.VIOLATED
+    assert verdict("P1", events(got, ("publish", "invoke", sent), answer)) is Verdict.VIOLATED
+
+
+def log(*lines: Line) -> Verdict:
+    at: dict[str, Any] = {"q": "t", "part": 0, "proc": "r"}
+    return (
+        LogReader()
+        .check(complete(events(*((ev, ph, {**at, **fields}) for ev, ph, fields in lines))))
+        .verdict
+    )
+
+
+def test_two_messages_are_not_confirmed_at_one_position() -> None:
+    sent: list[Line] = [("publish", "ok", {"m": m, "pos": 5}) for m in ("m1", "m2")]
+    assert log(*sent) is Verdict.VIOLATED
+    assert log(sent[0], sent[0]) is not Verdict.VIOLATED
+
+
+def test_a_topic_that_is_made_again_counts_from_its_beginning() -> None:
+    def told(m: str, pos: int) -> list[Line]:
+        return [("publish", "ok", {"m": m, "pos": pos}), ("deliver", "", {"m": m, "pos": pos})]
+
+    before, after = [*told("m0", 0), *told("m1", 1)], told("n0", 0)
+    assert log(*before, ("delete", "ok", {}), *after) is not Verdict.VIOLATED
+    assert log(*before, *after) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("first", [1, 40])
+def test_until_a_recorder_begins_anything_may_happen_unseen(first: int, tmp_path: Path) -> None:
+    """A message is marked as redelivered: whoever had it may stand among lines that are missing."""
+    p, c, o = map(channel, "pco")
+    taker = events(
+        ("consume", "ok", {**c, "q": "q", "ctag": "t"}),
+        ("rpc", "", c),
+        ("rpc", "", c),
+        ("deliver", "", {**c, "q": "q", "ctag": "t", "m": "m", "dtag": 1, "redelivered": True}),
+    )
+    sender = events(
+        ("rpc", "", p),
+        ("publish", "invoke", {**p, "q": "q", "m": "m", "op": 1}),
+        ("publish", "ok", {**p, "q": "q", "m": "m", "op": 1}),
+    )
+    other = [Event(i=first, t=9_000_000, ev="rpc", lvl="api", **o)]
+    for rec, held in (("p", sender), ("c", taker), ("o", other)):
+        write_history(tmp_path / f"{rec}.jsonl", held, Header(run="r", rec=rec, clk="k"))
+    report = audit_paths([str(tmp_path)], engine="local")
+    violated = {f.property for f in report.findings if f.verdict is Verdict.VIOLATED}
+    assert violated == ({"P3"} if first == 1 else set())
+    assert report.runs[0].gaps == (0 if first == 1 else 2)
