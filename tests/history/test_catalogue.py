@@ -87,7 +87,8 @@ def test_every_black_box_event_is_recorded_or_says_why_not() -> None:
     seen = {
         e.ev for file in (ROOT / "tests" / "data").glob("*.gz") for e in read_history(file).events
     }
-    for recorder in ("driving", "proxy", "wire_recording", "faults/workload"):
+    recorders = ("driving", "proxy", "wire_recording", "concurrent/driving", "faults/nemesis")
+    for recorder in recorders:
         path = ROOT / "models" / "seriatim_models" / "conformance" / f"{recorder}.py"
         for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(found, ast.Constant) and isinstance(found.value, str):
