@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -115,7 +116,9 @@ def test_a_depth_that_the_budget_cannot_reach_is_inconclusive(run: Any) -> None:
     assert found["cut"] == 0
     ran = run(*arguments)
     assert ran.code == 3
-    assert "the budget ended while the states at depth 0 were looked at" in ran.out
+    assert "the budget ended while the states at depth 0 were looked at" in " ".join(
+        ran.out.split()
+    )
     [journal] = Path("build/matrix").iterdir()
     assert journal.read_bytes().count(b"\n") > 1, "what was done is kept"
 
@@ -159,7 +162,7 @@ def test_a_damaged_journal_is_left_as_it_is(run: Any) -> None:
     lines = Path("journal").read_bytes().split(b"\n")
     damaged = b"\n".join([*lines[:3], lines[3][:20], *lines[4:]])
     Path("journal").write_bytes(damaged)
-    assert "journal is damaged: " in run(*SMALL, "--journal", "journal").complaint
+    assert "journal: line 4 is damaged: " in run(*SMALL, "--journal", "journal").complaint
     assert Path("journal").read_bytes() == damaged
 
 
@@ -183,7 +186,10 @@ def test_a_journal_of_a_mutant_is_not_that_of_the_reference(run: Any) -> None:
 def test_a_journal_that_cannot_be_kept_is_said(run: Any, where: str) -> None:
     Path("folder").mkdir()
     Path("file").touch()
-    assert f"{where} cannot be " in run(*SMALL, "--journal", where).complaint
+    complaint = run(*SMALL, "--journal", where).complaint
+    assert re.search(
+        f"{where}(:| cannot be) .*(is a folder|[Nn]ot a directory|File exists)", complaint
+    )
 
 
 @pytest.mark.parametrize("written", [None, 3])

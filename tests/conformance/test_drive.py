@@ -207,8 +207,9 @@ def conform(out: Path, scripts: int, *implementation: str) -> int:
 
 
 def test_what_violates_is_kept_and_replays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     command = faulty("loses-on-close")
     assert conform(tmp_path, 30, "--exec", command) == 1
     output = capsys.readouterr().out

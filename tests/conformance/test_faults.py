@@ -18,6 +18,8 @@ from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_wo
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import (
+    MIX,
+    REOPEN,
     ConcurrentWorkload,
     FaultKind,
     PlannedFault,
@@ -436,7 +438,8 @@ def faulty(
     with started(planted(mode), HERE, setting=setting, relayed="cut" in kinds) as system:
         monkeypatch.setenv("SERIATIM_TARGET", system.reach)
         faults = faults or plan_faults(kinds, 4.0, 1)
-        workload = ConcurrentWorkload(rate=400, faults=faults, phases=(("faults", 4.0),))
+        mix = MIX | REOPEN | ({"publish": 80, "close": 4} if mode else {})
+        workload = ConcurrentWorkload(rate=400, faults=faults, phases=(("faults", 4.0),), mix=mix)
         promised = {"survives": system.setting.survives, "settled": system.setting.settled}
         with StreamedRecording(path, Header(rec="drive", lvl="api", clk="here")) as recording:
             run = run_workload(
@@ -491,11 +494,17 @@ ALONE = tuple(PlannedFault(after=0.5, kind="partition", seconds=3.0, nodes=(0,))
 def test_confirmed_by_whoever_is_reachable_is_found_by_a_partition(
     mode: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "run.jsonl"
-    run, done = faulty("replicated", [], path, monkeypatch, mode, ALONE)
-    assert set(done) == {"partition"}
-    assert run.drained, run.undrained
-    assert verdict_of(list(read_history(path).events)) is verdict
+    """Messages have to lie on both sides when they meet again; who speaks to whom is chance: it has five runs."""
+    seen = Verdict.OK
+    for attempt in range(5 if verdict is Verdict.VIOLATED else 1):
+        path = tmp_path / f"run{attempt}.jsonl"
+        run, done = faulty("replicated", [], path, monkeypatch, mode, ALONE)
+        assert set(done) == {"partition"}
+        assert run.drained, run.undrained
+        seen = verdict_of(list(read_history(path).events))
+        if seen is verdict:
+            break
+    assert seen is verdict
 
 
 def test_without_root_a_partition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -305,7 +305,7 @@ def test_several_deliveries_of_a_step_are_written_by_priority() -> None:
 
 
 def test_the_self_test_tries_what_is_declared() -> None:
-    assert not [check for check in self_test(Local(mistakes.right)) if check.why]
+    assert not [c for c in self_test(Local(mistakes.right)) if c.why and not c.skipped]
     for name, sentence in {
         "groups-ignored": "a group is with one consumer",
         "message-priority-inverted": "of two messages",

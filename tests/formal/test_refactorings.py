@@ -174,9 +174,8 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "handover-two-connections",
         (
             (
-                "        connection = self._ready.take()\n        if connection is not None:\n",
-                "        connection = self._ready.take() or self._ready.take()\n"
-                "        if connection is not None:\n",
+                "        connection = self._ready.take()\n",
+                "        connection = self._ready.take() or self._ready.take()\n",
             ),
         ),
     ),

@@ -162,8 +162,9 @@ def test_what_clients_cannot_call_is_said() -> None:
 
 
 def test_the_command_shows_saves_and_replays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     common = ["conform", "--python", "small_queues:OverTheLimit", "--schedules"]
     report = tmp_path / "report.json"
     kept = ["--out", str(tmp_path), "--json", str(report)]

@@ -466,7 +466,7 @@ def depth_read(scene: PullScene) -> None:
 
     def look() -> None:
         depth = scene.queue.depth.get()
-        scene.host.record("size", list=scene.queue.name, value=depth)
+        scene.host.record("size", list=f"{scene.queue.name}.depth", value=depth)
 
     scene.spawn(take, name="A")
     scene.spawn(look, name="operator")

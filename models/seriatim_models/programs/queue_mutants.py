@@ -224,7 +224,7 @@ mutant(
     id="published-size-late",
     killed_by="QL-2",
     program="consumer-list",
-    steps=18,
+    steps=12,
     origin=f"{BROKER}, QueueConsumerNodeList",
     title="the size goes up after the entry is linked, so it can go down first",
     diff="""
@@ -1244,7 +1244,7 @@ mutant(
     id="suspended-after-close",
     killed_by="QL-1",
     program="close-and-pause",
-    steps=37,
+    steps=40,
     origin=BY_HAND,
     title="a consumer that another thread suspends while it closes stays among the NotInterested for ever",
     edit=("desired else (wanting, NOTIFIED)", "desired else (REMOVED, wanting, NOTIFIED)"),

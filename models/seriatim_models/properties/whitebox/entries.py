@@ -526,7 +526,7 @@ class Im4(OnReplay):
         for attempt in h.of("attempt"):
             calls = enqueues.get(attempt.proc, ())
             within = [c for c in calls if c.start < attempt.start < c.end]
-            if within and catalogue.path(attempt.first) in ("general", "shortcut"):
+            if within and catalogue.path.get(attempt.first, "") in ("general", "shortcut"):
                 found.setdefault(within[-1], []).append(attempt)
         return found
 
