@@ -23,8 +23,8 @@ class NoLocalState(msgspec.Struct):
     n: int = 0
     consumers: dict[ConsumerKey, tuple[int, Event]] = {}
     """Consumers that asked for nothing of their own connection, and where they did."""
-    sent: dict[str, tuple[int, Event | None]] = {}
-    """By message where it was sent, or None if more than one was sent under that name; the latest `SENT_KEPT`."""
+    sent: dict[tuple[str, str], tuple[int, Event | None]] = {}
+    """By queue and message where it was sent, or None if more than one was sent so; the latest `SENT_KEPT`."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -32,8 +32,8 @@ class NothingOfItsOwn(SequentialProperty[NoLocalState]):
     """P24. A case is a delivery to a consumer that asked for no-local, of a message whose publish was recorded.
 
     It is a violation if that publish was of the consumer's connection, and began after the consumer did: a connection
-    of that name may have been another one before. Open if the publish is older, if a message was sent twice under one
-    name, and for what may have come by way of another queue, for then it was the broker that sent it.
+    of that name may have been another one before. Open if the publish is older, if a message was sent to the queue
+    twice under one name, and for what may have come by way of another queue: then it was the broker that sent it.
     """
 
     id = "P24"
@@ -78,19 +78,19 @@ class NothingOfItsOwn(SequentialProperty[NoLocalState]):
             state.consumers[name] = state.n, event
 
     def _publish(self, state: NoLocalState, event: Event) -> None:
-        before = state.sent.get(event.m)
+        name = event.q, event.m
+        before = state.sent.get(name)
         begins = event.ph in ("", "invoke")
-        if (
-            before is None or begins
-        ):  # of one whose beginning is not seen nobody knows when it was sent
-            state.sent[event.m] = state.n, event if begins and before is None else None
+        if before is None or begins:
+            # Of one whose beginning is not seen nobody knows when it was sent.
+            state.sent[name] = state.n, event if begins and before is None else None
         if len(state.sent) > SENT_KEPT:
             del state.sent[next(iter(state.sent))]
 
     def _deliver(self, state: NoLocalState, event: Event) -> None:
         tally = state.tally
         since, asked = state.consumers[consumer(event)]
-        at, sent = state.sent.get(event.m, (0, None))
+        at, sent = state.sent.get((event.q, event.m), (0, None))
         if sent is None or event.dead or not sent.conn or (sent.conn == event.conn and at < since):
             tally.untestable += 1
             return
