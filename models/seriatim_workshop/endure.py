@@ -140,14 +140,17 @@ class Disturbed:
                     os.kill(pid, signal.SIGCONT)
 
     def _starve(self) -> None:
-        """Fill the disk for a while. Raises `SystemExit` if the process ends by anything but a sentence."""
+        """Fill the disk for a while. Raises `SystemExit` if the process ends by anything but a sentence.
+
+        One that had written everything ends with 0: what it wrote is compared in the end, as always.
+        """
         assert self.disk is not None
         self.disk.fill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(FULL)
         ended = self.process.poll()
         self.disk.free()
-        if ended is None:
+        if ended in (None, 0):
             return
         self.faults["ended because the disk was full"] += 1
         said = self.said()
