@@ -1,6 +1,6 @@
 """A stream, a matrix and a campaign for long under faults, each compared with one that nobody disturbed.
 
-    python -m seriatim_workshop.endure [--seconds S] [--rate EVENTS] [--seed N] [--out DIR] [--table PAGE]
+    python -m seriatim_workshop.endure [--seconds S] [--rate EVENTS] [--seed N] [--out DIR]
 
 Recordings with known violations come into a folder, so many events a second, each run in several files. Meanwhile the
 driver, with all that came of it, or one of its Python workers is killed with SIGKILL, a worker is paused with SIGSTOP
@@ -9,7 +9,7 @@ that ended because its disk was full, is begun again. In the end the stream take
 those of a batch audit.
 Then a matrix with a journal, and an exhaustive campaign with its checkpoint log, are killed and starved of disk in the
 same way; their results must be those of one that ran undisturbed, and no part may be done twice.
-`DIR` (build/endure) has `memory.svg` and `figures.json`; `--table` puts them into a page. The full disk is a tmpfs of
+`DIR` (build/endure) has `memory.svg` and `figures.json`. The full disk is a tmpfs of
 its own, which takes Linux and root; where it cannot be had the figures say so.
 """
 
