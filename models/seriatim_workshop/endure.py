@@ -84,6 +84,7 @@ class Disturbed:
 
     def begin(self, *more: str) -> None:
         """Begin it, in a session of its own. What it says goes to a file: nobody would read a pipe."""
+        self.starved = False
         with self._log.open("wb") as said:
             self.process = subprocess.Popen(
                 [*self._command, *more], start_new_session=True, stdout=said, stderr=said
@@ -150,8 +151,12 @@ class Disturbed:
             self.process.wait(FULL)
         ended = self.process.poll()
         self.disk.free()
-        if ended in (None, 0):
-            return
+        self.starved = True
+        if ended:
+            self.again_after_starving(ended)
+
+    def again_after_starving(self, ended: int) -> None:
+        """Begin it again, if it ended as it must. Raises `SystemExit` if not."""
         self.faults["ended because the disk was full"] += 1
         said = self.said()
         if ended != 2 or "this is a fault of seriatim itself" in said:
@@ -301,6 +306,9 @@ def through(run: Disturbed) -> Disturbed:
                 run.process.wait(run.chance.uniform(6, 14))
             if run.process.poll() is None:
                 run.fault(KILL, FILL)
+            elif run.process.returncode and run.starved:
+                # It met the full disk, and said so only when there was room again.
+                run.again_after_starving(run.process.returncode)
             elif run.process.returncode:
                 sys.exit(f"a command ended with {run.process.returncode}: {run.said()}")
             else:
