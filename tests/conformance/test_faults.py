@@ -489,7 +489,12 @@ ALONE = tuple(PlannedFault(after=0.5, kind="partition", seconds=3.0, nodes=(0,))
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="networks need root; the next test has the refusal")
 @pytest.mark.parametrize(
-    ("mode", "verdict"), [("reachable", Verdict.VIOLATED), ("majority", Verdict.OK)]
+    ("mode", "verdict"),
+    [
+        # Not for CI: on a quiet machine five runs in a row may see nothing, as chance has it who speaks to whom.
+        pytest.param("reachable", Verdict.VIOLATED, marks=[pytest.mark.slow, pytest.mark.scale]),
+        ("majority", Verdict.OK),
+    ],
 )
 def test_confirmed_by_whoever_is_reachable_is_found_by_a_partition(
     mode: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -543,8 +548,10 @@ def test_nothing_is_left_of_a_cluster_whose_driver_ends(
         time.sleep(0.05)
     below = descendants(driver.pid)
     assert len(below) >= 3 * 2 + 4 * 2  # nodes and namespaces, each under a supervisor
-    told = (Path(f"/proc/{pid}/environ").read_text() for pid in below)
-    reach = next(t.partition("SERIATIM_TARGET=")[2] for t in told if "SERIATIM_TARGET=" in t)
+    environments = (Path(f"/proc/{pid}/environ").read_text() for pid in below)
+    reach = next(
+        t.partition("SERIATIM_TARGET=")[2] for t in environments if "SERIATIM_TARGET=" in t
+    )
     mine = f" {reach.partition('.2:')[0]}.1/30 "  # the driver's end of the first node's cable
     assert mine in addresses()
     driver.send_signal(number)

@@ -1,4 +1,4 @@
-"""Right systems that were convicted, each in the smallest history; and the mistakes beside them that must not pass."""
+"""Right systems that were reported, each in the smallest history; and the mistakes beside them that must not pass."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def test_two_messages_are_not_confirmed_at_one_position() -> None:
 
 
 def test_a_topic_that_is_made_again_counts_from_its_beginning() -> None:
-    def told(m: str, pos: int) -> list[Line]:
+    def confirmed_at(m: str, pos: int) -> list[Line]:
         return [("publish", "ok", {"m": m, "pos": pos}), ("deliver", "", {"m": m, "pos": pos})]
 
-    before, after = [*told("m0", 0), *told("m1", 1)], told("n0", 0)
+    before, after = [*confirmed_at("m0", 0), *confirmed_at("m1", 1)], confirmed_at("n0", 0)
     assert log(*before, ("delete", "ok", {}), *after) is not Verdict.VIOLATED
     assert log(*before, *after) is Verdict.VIOLATED
 

@@ -194,9 +194,9 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
 
 def judged_row(row: ChaosRow, run: ConcurrentRun, events: list[Event]) -> ChaosRow:
     """The row with what was seen and what the properties of its profile say of it."""
-    fates = fates_of(events)
-    row.confirmed, row.again = len(fates.confirmed), len(fates.again)
-    row.lost = len(fates.confirmed - fates.settled) if run.drained else 0
+    outcomes = message_outcomes(events)
+    row.confirmed, row.again = len(outcomes.confirmed), len(outcomes.again)
+    row.lost = len(outcomes.confirmed - outcomes.settled) if run.drained else 0
     row.unknown, row.drained, row.undrained, row.ended = (
         run.unknown, run.drained, run.undrained, run.why,
     )  # fmt: skip
@@ -212,7 +212,7 @@ def judged_row(row: ChaosRow, run: ConcurrentRun, events: list[Event]) -> ChaosR
     return row
 
 
-class MessageFates(msgspec.Struct):
+class MessageOutcomes(msgspec.Struct):
     """What became of the messages of a run."""
 
     confirmed: set[str] = set()
@@ -224,17 +224,17 @@ class MessageFates(msgspec.Struct):
     """Given to somebody after their settlement had been answered."""
 
 
-def fates_of(events: Iterable[Event]) -> MessageFates:
+def message_outcomes(events: Iterable[Event]) -> MessageOutcomes:
     """What became of the messages of a history."""
-    fates = MessageFates()
+    outcomes = MessageOutcomes()
     for event in events:
         if event.ev == "publish" and event.ph == "ok":
-            fates.confirmed.add(event.m)
-        elif event.ev in ("get", "deliver") and event.m in fates.answered:
-            fates.again.add(event.m)
+            outcomes.confirmed.add(event.m)
+        elif event.ev in ("get", "deliver") and event.m in outcomes.answered:
+            outcomes.again.add(event.m)
         elif event.ev == "ack" and event.ms:
-            (fates.answered if event.ph == "ok" else fates.settled).update(event.ms)
-    return fates
+            (outcomes.answered if event.ph == "ok" else outcomes.settled).update(event.ms)
+    return outcomes
 
 
 def outcome(row: ChaosRow) -> str:
