@@ -76,6 +76,27 @@ def test_a_callback_of_an_unknown_consumer_may_be_of_an_earlier_incarnation() ->
     assert verdict("P8", known) is Verdict.VIOLATED
 
 
+def read(n: int, pos: int) -> Line:  # of an undivided log
+    return ("deliver", "", {**channel("c"), "q": "q", "m": f"m{n}", "ctag": "g", "pos": pos})
+
+
+def reopened(*after: Line) -> list[Event]:
+    """A group reads two positions of a log; its channel ends and is opened anew; no consumer is declared."""
+    c = channel("c")
+    ends: tuple[Line, ...] = (("ch_close", "invoke", c), ("ch_close", "ok", c), ("ch_open", "ok", c))
+    return events(("ch_open", "ok", c), read(0, 0), read(1, 1), *ends, *after)
+
+
+def test_a_reader_of_a_log_begins_anew_when_its_channel_is_opened_anew() -> None:
+    assert verdict("P15", reopened(read(0, 0), read(1, 1))) is Verdict.OK
+    assert verdict("P15", reopened(read(0, 0), read(1, 1), read(0, 0))) is Verdict.VIOLATED
+
+
+def test_of_a_reader_after_lost_lines_nobody_knows_the_session() -> None:
+    gap: Line = ("gap", "", {})
+    assert verdict("P15", [*events(gap), *reopened(read(0, 0))]) is not Verdict.VIOLATED
+
+
 def test_a_recall_among_lost_lines_may_have_freed_what_is_seen_late() -> None:
     c = {**channel("c"), "ctag": "t", "q": "q"}
     limited: dict[str, Any] = {"prefetch": 1, "scope": "consumer"}

@@ -7,7 +7,7 @@ recorder left the field empty:
 | field | on | from |
 |---|---|---|
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
-| gen | deliver | 0 if its consumer is not known, and a callback of an earlier incarnation may have run late |
+| gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
@@ -437,8 +437,9 @@ class Completion(msgspec.Struct):
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
                 channel = channel.earlier(back)
                 gen = gen - back if event.gen is None else gen
-            elif (self._lost or channel.before) and event.lvl in ("", "api"):
+            elif event.lvl in ("", "api") and (self._lost or (channel.before and event.pos is None)):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
+                # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN
         # Any: a partial set of Event's fields, whose types msgspec does not check on replace
         new = self._implied(event, gen, channel)

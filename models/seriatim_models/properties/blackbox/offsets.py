@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
+from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -388,6 +388,10 @@ class LogReader(SequentialProperty[Logs]):
     ) -> None:
         pos, tally = event.pos, state.tally
         assert pos is not None
+        if event.gen == UNKNOWN_GEN:  # in whose session it is nobody knows
+            if not self._is_another(tally, topic.publishes.get(pos), event):
+                tally.untestable += 1
+            return
         by, committed, asked = holder(event), reader.committed, reader.asked
         sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)
