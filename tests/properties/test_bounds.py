@@ -151,6 +151,25 @@ def test_a_call_lifts_the_limits_of_its_own_connection(conn: str, verdict: Verdi
 
 
 @pytest.mark.parametrize(
+    ("then", "verdict"),
+    [
+        ([{"call": 1, "ph": "info", "at": "sent"}], Verdict.OK),
+        ([{"call": 1, "ph": "fail", "why": "closed"}], Verdict.VIOLATED),
+        ([{"call": 2, "ph": "invoke", "op": "get"}, {"call": 2, "ph": "info"}], Verdict.VIOLATED),
+        ([], Verdict.VIOLATED),
+    ],
+    ids=["sent", "failed", "another-sent", "never-sent"],
+)
+def test_a_call_that_is_just_being_sent_has_lifted_the_limits(
+    then: list[dict[str, object]], verdict: Verdict
+) -> None:
+    put = {"k": "c.1", "w": "c.1:2", "n": 2, "capacity": 1}
+    asked = {"conn": "c", "ch": 1, "call": 1, "ph": "invoke", "op": "get"}
+    calls: list[Said] = [("cli_call", {"conn": "c", "ch": 1, **call}) for call in then]
+    assert judged("CH-5", ("cli_call", asked), ("pool_put", put), *calls) is verdict
+
+
+@pytest.mark.parametrize(
     ("last", "verdict"),
     [
         (("look", {"channel": "c", "unread": True}), Verdict.VIOLATED),
@@ -175,3 +194,32 @@ def test_a_consumer_that_rests_beside_a_message_has_to_be_at_work(
         )
         is verdict
     )
+
+
+@pytest.mark.parametrize(
+    ("between", "verdict"),
+    [
+        ([("handle", {"channel": "c", "place": [0, 0], "body": "m", "ph": "ok"})], Verdict.OK),
+        (
+            [("handle", {"channel": "d", "place": [0, 0], "body": "m", "ph": "ok"})],
+            Verdict.VIOLATED,
+        ),
+        ([("park", {"channel": "c", "place": [0, 0]})], Verdict.OK),
+        ([], Verdict.VIOLATED),
+    ],
+    ids=["handled", "handled-by-another", "parked", "unseen"],
+)
+def test_what_a_channel_has_handled_it_saw_though_its_writing_is_recorded_later(
+    between: list[Said], verdict: Verdict
+) -> None:
+    stands = ("channel", {"channel": "c", "place": [0, 0], "max_attempts": 1, "attempts": 0})
+    moved = ("commit", {"channel": "c", "place": [0, 9]})
+    written = ("append", {"place": [0, 0], "body": "m"})
+    assert judged("LC-2", stands, *between, moved, written) is verdict
+
+
+def test_what_a_channel_handled_before_it_was_made_anew_is_no_excuse() -> None:
+    handled = ("handle", {"channel": "c", "place": [0, 0], "body": "m", "ph": "ok"})
+    stands = ("channel", {"channel": "c", "place": [0, 9], "max_attempts": 1, "attempts": 0})
+    written = ("append", {"place": [0, 0], "body": "n"})
+    assert judged("LC-2", handled, stands, written) is Verdict.VIOLATED

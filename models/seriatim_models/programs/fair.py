@@ -45,15 +45,15 @@ class FairScene(Scene):
         )
         world.at_end(self._end)
 
-    def loop(self) -> None:
-        """The main loop on a thread, for more rounds than any program here needs: a wrong one may spin.
+    def loop(self, rounds: int = ROUNDS) -> None:
+        """The main loop on a thread, for more rounds than the program needs: a wrong one may spin.
 
         What ends it is written down; at rest it is missed.
         """
 
         def run() -> None:
             try:
-                for _ in range(ROUNDS):
+                for _ in range(rounds):
                     with suppress(ConnectionError):  # of `settle`; then the loop is run again
                         if not self.consumer.park():
                             break

@@ -114,12 +114,17 @@ class Lc2(OfChannels):
         bad: Violations = []
         tested = 0
         stands: dict[str, Event] = {}
+        seen: dict[str, set[Place]] = {}  # on threads, before the record that it was written
         for e in summary:
             if e.ev in ("channel", "commit"):
                 stands[catalogue.channel(e)] = e
+                if e.ev == "channel":
+                    seen[catalogue.channel(e)] = set()
+            elif e.ev in ("handle", "park") and "channel" in e.args:
+                seen.setdefault(catalogue.channel(e), set()).add(place(e))
             elif e.ev == "append":
                 for name, at in stands.items():
-                    if place(e) < place(at):
+                    if place(e) < place(at) and place(e) not in seen.get(name, ()):
                         why = f"{name} stands at {place(at)} and will not see what is written at {place(e)}"
                         bad.append((why, [at, e]))
         for name, events in self.by_channel(summary):

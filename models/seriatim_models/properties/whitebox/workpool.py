@@ -243,15 +243,26 @@ class Ch5(Client):
     reads = frozenset({"pool_put", "cli_call", "cli_frame"})
 
     def cases(self, events: list[Event], bad: Violations) -> int:
-        """A call is out from when it is sent until the reader has its reply, even if its caller waits no more."""
+        """A call is out until the reader has its reply, even if its caller waits no more.
+
+        It lifts the limits just before the record of its sending, and a put of another thread may come between.
+        """
+        asked: set[tuple[str, int | None, int]] = set()
         out: set[tuple[str, int | None, int]] = set()
+        unless_sent: list[tuple[set[tuple[str, int | None, int]], tuple[str, list[Event]]]] = []
         tested = 0
         for e in events:
             if e.ev == "cli_call":
+                call = (e.conn, e.ch, catalogue.call(e))
+                if e.ph == "invoke":
+                    asked.add(call)
+                else:
+                    asked.discard(call)
                 if e.ph == "info":
-                    out.add((e.conn, e.ch, catalogue.call(e)))
+                    out.add(call)
+                    unless_sent = [u for u in unless_sent if call not in u[0]]
                 elif e.ph == "fail" and catalogue.why(e) != LATE:
-                    out.discard((e.conn, e.ch, catalogue.call(e)))
+                    out.discard(call)
             elif e.ev == "cli_frame":
                 if catalogue.frame_kind(e) == "reply":
                     out.discard((e.conn, e.ch, catalogue.call(e)))
@@ -267,7 +278,8 @@ class Ch5(Client):
                         f"{catalogue.pool_key(e)} has {catalogue.waiting_items(e)} items waiting, "
                         f"{capacity} are allowed, and no call is out"
                     )
-                    bad.append((why, [e]))
+                    unless_sent.append(({c for c in asked if c[0] == conn}, (why, [e])))
+        bad += [violation for _, violation in unless_sent]
         return tested
 
 

@@ -16,7 +16,7 @@ Deliveries = tuple[tuple[int, int], ...]
 
 
 class FairPlan(ProgramPlan, frozen=True, omit_defaults=True):
-    """A generated program. The loop has eight rounds, so that a wrong one ends; weights are small enough for them."""
+    """A generated program. The loop has two rounds for each delivery, which the weights need, and one for the end."""
 
     system: ClassVar[str] = "fair"
 
@@ -34,7 +34,8 @@ class FairPlan(ProgramPlan, frozen=True, omit_defaults=True):
             stage.world, lib, self.quanta, self.prefetch, lambda delivery: delivery == self.fails_on
         )
         harness.fill(*self.preloaded)
-        harness.loop()
+        deliveries = len(self.preloaded) + sum(map(len, self.brokers))
+        harness.loop(rounds=2 * deliveries + 1)
         for i, deliveries in enumerate(self.brokers):
             harness.push(*deliveries, name=f"broker {i + 1}")  # which calls `deliver`
         if self.stops:
