@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.history import Event, read_history
-from seriatim_models.history.complete import complete
+from seriatim_models.history.complete import UNKNOWN_GEN, complete
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.tasks import add_chunk
 from seriatim_models.properties.base import Fold
@@ -31,9 +31,9 @@ CHOICES: dict[str, list[Any]] = {
     "redelivered": [None, False, False, False, True],
     "prio": [None, None, 1],
     "ch": [None, 1],
-    "gen": [None, 1],
-    "ctag": ["", "t"],
-    "proc": ["", "w"],
+    "gen": [None, UNKNOWN_GEN, 1],
+    "ctag": ["", "t", "t2"],
+    "proc": ["", "w", "w2"],
 }
 
 

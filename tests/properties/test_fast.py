@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,8 @@ from hypothesis import given, settings
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.history import Event, Header, read_history, write_history
-from seriatim_models.history.complete import complete
-from seriatim_models.properties.base import Finding
+from seriatim_models.history.complete import UNKNOWN_GEN, complete
+from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.columns import Columns
 from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_file
@@ -32,6 +33,27 @@ def row_based(events: list[Event]) -> list[Finding]:
 @given(events=any_history())
 def test_the_columnar_evaluator_agrees_on_any_history(events: list[Event]) -> None:
     assert judge(events) == row_based(events)
+
+
+@pytest.mark.parametrize("q", ["", "q"])
+@pytest.mark.parametrize("ch", [None, 1])
+@pytest.mark.parametrize("gen", [UNKNOWN_GEN, 1])
+@pytest.mark.parametrize("by", [{"ctag": ["t", "u"]}, {"proc": ["w", "v"]}], ids=["tags", "procs"])
+def test_the_columnar_evaluator_takes_apart_what_the_properties_do(
+    q: str, ch: int | None, gen: int, by: dict[str, list[str]]
+) -> None:
+    """Two deliveries against the publisher's order, to two consumers or workers."""
+    [(field, names)] = by.items()
+    sent: dict[str, Any] = {"lvl": "api", "ev": "deliver", "q": q, "pub": "p", "redelivered": False}
+    where: dict[str, Any] = {"conn": "c", "ch": ch, "gen": gen if ch else None}
+    events = [
+        Event(i=i, t=i, m=f"m{n}", pseq=n, **sent, **where, **{field: name})
+        for i, (n, name) in enumerate(zip([2, 1], names, strict=True))
+    ]
+    assert judge(events) == row_based(events)
+    [p4] = [f for f in judge(events) if f.property == "P4"]
+    apart = ch is None or (field == "ctag" and (not q or gen == UNKNOWN_GEN))
+    assert p4.verdict is (Verdict.INCONCLUSIVE if apart else Verdict.VIOLATED)
 
 
 def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> None:

@@ -83,7 +83,11 @@ def read(n: int, pos: int) -> Line:  # of an undivided log
 def reopened(*after: Line) -> list[Event]:
     """A group reads two positions of a log; its channel ends and is opened anew; no consumer is declared."""
     c = channel("c")
-    ends: tuple[Line, ...] = (("ch_close", "invoke", c), ("ch_close", "ok", c), ("ch_open", "ok", c))
+    ends: tuple[Line, ...] = (
+        ("ch_close", "invoke", c),
+        ("ch_close", "ok", c),
+        ("ch_open", "ok", c),
+    )
     return events(("ch_open", "ok", c), read(0, 0), read(1, 1), *ends, *after)
 
 

@@ -437,7 +437,9 @@ class Completion(msgspec.Struct):
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
                 channel = channel.earlier(back)
                 gen = gen - back if event.gen is None else gen
-            elif event.lvl in ("", "api") and (self._lost or (channel.before and event.pos is None)):
+            elif event.lvl in ("", "api") and (
+                self._lost or (channel.before and event.pos is None)
+            ):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN

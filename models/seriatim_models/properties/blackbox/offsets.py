@@ -374,7 +374,10 @@ class LogReader(SequentialProperty[Logs]):
         elif event.ev in ("nack", "reject"):
             reader.failed = True
         elif event.pos is not None and acquires(event):
-            self._deliver(state, topic, reader, event)
+            if event.gen != UNKNOWN_GEN:
+                self._deliver(state, topic, reader, event)
+            elif not self._is_another(state.tally, topic.publishes.get(event.pos), event):
+                state.tally.untestable += 1  # in whose session it is nobody knows
 
     def _declared(self, event: Event) -> Event:
         """A commit or seek with the meaning of its position, where the profile says it and the event does not."""
@@ -388,10 +391,6 @@ class LogReader(SequentialProperty[Logs]):
     ) -> None:
         pos, tally = event.pos, state.tally
         assert pos is not None
-        if event.gen == UNKNOWN_GEN:  # in whose session it is nobody knows
-            if not self._is_another(tally, topic.publishes.get(pos), event):
-                tally.untestable += 1
-            return
         by, committed, asked = holder(event), reader.committed, reader.asked
         sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)

@@ -37,13 +37,16 @@ class LineKey(NamedTuple):
     """The answer of a poll may be recorded before deliveries that came earlier and wait for their callback."""
 
 
+def by_consumer(event: Event) -> bool:
+    """Whether the consumer says where a delivery is: it has one queue and channel, whichever these are."""
+    return not event.q or event.gen == UNKNOWN_GEN
+
+
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
     by = holder(event)
-    if not (
-        event.q and event.gen != UNKNOWN_GEN
-    ):  # a consumer has one queue and channel, whichever
-        by = by._replace(name=event.ctag)
+    if by_consumer(event):
+        by = by._replace(name=event.ctag or by.name)
     return LineKey(event.pub, event.q, event.part, event.key, event.prio, by, event.ev)
 
 

@@ -25,6 +25,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
+from seriatim_models.properties.blackbox.order import by_consumer
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -91,7 +92,7 @@ class Columns:
         self.keys: Names[tuple[str, str]] = Names()
         self.holders: Names[Holder] = Names()
         self.streams: Names[tuple[str, str]] = Names()
-        self.lines: Names[tuple[int, str, int]] = Names()
+        self.lines: Names[tuple[int, str, int, str]] = Names()
         self.queues: Names[str] = Names()
         self.clipped = 0
         """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
@@ -131,7 +132,7 @@ class Columns:
                     if fresh is None or not known:
                         self.clipped += fresh is not False
                     elif fresh:
-                        line = lines((stream, ev, by))
+                        line = lines((stream, ev, by, e.ctag if by_consumer(e) else ""))
                     acquired((
                         pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history import Event
+from seriatim_models.history.complete import UNKNOWN_GEN
 from seriatim_models.properties.blackbox.order import (
     DeliveryLine,
     DeliveryLines,
@@ -45,12 +46,14 @@ def first_delivery_order(batch: pa.RecordBatch) -> DeliveryLines:
     seq: Ints = np.asarray(taken["pseq"]).astype(np.int64)
     columns = {name: coded(taken, name) for name in NAMES}
     lone = ~present(taken, "ch")
+    by_consumer = lone | columns["q"].among("") | columns["gen"].among(UNKNOWN_GEN)
     # Of each delivery the number of its line: another one for every different combination of the names that count.
     code = np.zeros(len(at), np.int64)
     for name in NAMES[1:]:
         codes, values = columns[name]
-        # Consumer and worker tell lines apart only where there is no channel; an incarnation only where there is one.
-        counts = lone if name in ("ctag", "proc") else ~lone if name == "gen" else None
+        # Consumer and worker tell lines apart only where there is no channel, and the consumer where queue or
+        # incarnation are unknown; an incarnation only where there is a channel.
+        counts = {"ctag": by_consumer, "proc": lone, "gen": ~lone}.get(name)
         codes = codes if counts is None else np.where(counts, codes, 0)
         if len(values) > 1:
             code = np.unique(code * len(values) + codes, return_inverse=True)[1]
