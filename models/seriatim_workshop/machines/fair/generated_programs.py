@@ -34,8 +34,8 @@ class FairPlan(ProgramPlan, frozen=True, omit_defaults=True):
             stage.world, lib, self.quanta, self.prefetch, lambda delivery: delivery == self.fails_on
         )
         harness.fill(*self.preloaded)
-        deliveries = len(self.preloaded) + sum(map(len, self.brokers))
-        harness.loop(rounds=2 * deliveries + 1)
+        count = len(self.preloaded) + sum(map(len, self.brokers))
+        harness.loop(rounds=2 * count + 1)
         for i, deliveries in enumerate(self.brokers):
             harness.push(*deliveries, name=f"broker {i + 1}")  # which calls `deliver`
         if self.stops:
