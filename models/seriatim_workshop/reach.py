@@ -31,7 +31,6 @@ from seriatim_workshop.machines.queue.sequential import KINDS, machine
 SITES = (
     "compare_and_set",
     "change",
-    "change_available",
     "take_credit",
     "set_interest",
     "set_notified",

@@ -131,7 +131,10 @@ class NodeList(Generic[N]):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A state of an entry, compared by identity. Each consumer has an ACQUIRED of its own, which names it."""
+    """A state of an entry, compared by identity: an entry is never again in an AVAILABLE that it has left.
+
+    Each release makes an AVAILABLE of its own, and each consumer has an ACQUIRED of its own, which names it.
+    """
 
     name: str
     holder: str = ""
@@ -142,7 +145,6 @@ class State:
 
 
 AVAILABLE = State("AVAILABLE")
-RETURNED = State("AVAILABLE")  # the same to a consumer, but it was delivered before
 DELAYED = State("DELAYED")
 DEQUEUED = State("DEQUEUED")
 DELETED = State("DELETED")
@@ -183,13 +185,9 @@ class QueueEntry(Node):
     def deleted(self) -> bool:
         return self.state.get().name in ("DEQUEUED", "DELETED")
 
-    def available(self) -> bool:
-        """Whether a consumer may acquire it."""
-        return self.state.get().name == "AVAILABLE"
-
-    def change_available(self, new: State) -> bool:
-        """Acquire or discard it from either available state; RETURNED never goes back to AVAILABLE."""
-        return self.change(AVAILABLE, new) or self.change(RETURNED, new)
+    def available(self) -> State | None:
+        """The state from which a consumer may acquire it now, if it may."""
+        return state if (state := self.state.get()).name == "AVAILABLE" else None
 
     @deal.pre(lambda self, expected, new: legal(expected, new), message="ES-1: no such transition")
     def change(self, expected: State, new: State) -> bool:
@@ -437,7 +435,7 @@ class Queue:
 
         One compare-and-set decides, because a delivery on another thread may be taking it at this moment; the article
         "Strict Ordering" has a check and then a dequeue here, and doubts it. It starts from the AVAILABLE in which
-        the entry was made: one that was delivered and released is RETURNED, and an ordinary message from then on.
+        the entry was made: one that was delivered and released is in another, and an ordinary message from then on.
         """
         if entry.change(AVAILABLE, DEQUEUED):
             self._dispose(entry)
@@ -447,7 +445,7 @@ class Queue:
     @operation
     def release(self, entry: QueueEntry, consumer: Consumer) -> bool:
         """Make an entry that `consumer` acquired available again, in its place; False if it has not acquired it."""
-        ok = entry.change(consumer.acquired, RETURNED)
+        ok = entry.change(consumer.acquired, State("AVAILABLE"))
         if ok:
             if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
@@ -473,7 +471,11 @@ class Queue:
         for entry in self.entries:
             if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
                 self._announce(entry)
-            elif self._expired(entry) and entry.change_available(DEQUEUED):
+            elif (
+                self._expired(entry)
+                and (seen := entry.available())
+                and entry.change(seen, DEQUEUED)
+            ):
                 self._dispose(entry)
 
     def _expired(self, entry: QueueEntry) -> bool:
@@ -485,29 +487,31 @@ class Queue:
 
     # ---- pointers
 
-    def next_available(self, consumer: Consumer) -> Pointer | None:
-        """The pointer at the first entry that `consumer` wants, advanced to it; None if there is none.
+    def next_available(self, consumer: Consumer) -> tuple[Pointer, State] | None:
+        """The pointer at the first entry that `consumer` wants, advanced to it, and the state in which that was seen.
 
-        Any thread may call it for any consumer.
+        None if there is no such entry. Any thread may call it for any consumer.
         """
         while True:
             pointer = consumer.pointer.get()
-            if not pointer.passed and self._wanted(consumer, pointer.entry):
-                return pointer
+            if not pointer.passed and (seen := self._wanted(consumer, pointer.entry)):
+                return pointer, seen
             following = self.entries.next(pointer.entry)
             if following is None:
                 return None
             consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))
 
-    def _wanted(self, consumer: Consumer, node: Node) -> bool:
-        """Whether `consumer` could acquire it now: available, not expired, selected, its group not another's."""
-        return (
+    def _wanted(self, consumer: Consumer, node: Node) -> State | None:
+        """The state from which `consumer` could acquire it now: available, not expired, selected, its group free."""
+        if (
             isinstance(node, QueueEntry)
-            and node.available()
+            and (seen := node.available())
             and not self._expired(node)
             and consumer.has_interest(node)
             and (not consumer.acquires or self.groups.allow(node.message.group, consumer))
-        )
+        ):
+            return seen
+        return None
 
     def _rewind_all(self, entry: QueueEntry) -> None:
         for consumer in self.all.consumers():
@@ -561,24 +565,24 @@ class Queue:
         self, consumer: Consumer, path: str, only: QueueEntry | None
     ) -> tuple[QueueEntry | None, bool]:
         """The entry that was taken, and whether credit was paid."""
-        pointer = self.next_available(consumer)
+        found = self.next_available(consumer)
         if (
-            pointer is None
-            or (only is not None and pointer.entry is not only)
-            or not self._may_take(consumer, pointer.entry)
+            found is None
+            or (only is not None and found[0].entry is not only)
+            or not self._may_take(consumer, found[0].entry)
             or not consumer.take_credit()
         ):
             return None, False
-        return self._take(consumer, pointer), True
+        return self._take(consumer, *found), True
 
     @operation
-    def _take(self, consumer: Consumer, pointer: Pointer) -> QueueEntry | None:
+    def _take(self, consumer: Consumer, pointer: Pointer, seen: State) -> QueueEntry | None:
         entry = pointer.entry
         assert isinstance(entry, QueueEntry)
         if consumer.acquires:
             if not self.groups.join(entry.message.group, consumer):
                 return None
-            if not entry.change_available(consumer.acquired):
+            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
                 if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
@@ -858,8 +862,8 @@ class PullQueue(Queue):
 
     def _notify(self, consumer: Consumer) -> bool:
         """Wake `consumer` if there is an entry that it could take; return whether that was done."""
-        pointer = self.next_available(consumer)
-        if pointer is None or not self._may_take(consumer, pointer.entry):
+        found = self.next_available(consumer)
+        if found is None or not self._may_take(consumer, found[0].entry):
             return False
         if not self.manager.set_notified(consumer, True):
             return False

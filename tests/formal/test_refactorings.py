@@ -17,10 +17,10 @@ RIGHT: dict[str, tuple[tuple[str, str], ...]] = {
             "            node.id = tail.id + 1\n",
         ),
     ),
-    "try the returned state first": (
+    "look once more before acquiring": (
         (
-            "self.change(AVAILABLE, new) or self.change(RETURNED, new)",
-            "self.change(RETURNED, new) or self.change(AVAILABLE, new)",
+            "            if not entry.change(seen, consumer.acquired):",
+            "            if entry.available() is not seen or not entry.change(seen, consumer.acquired):",
         ),
     ),
     "compare places by hand": (
@@ -38,9 +38,9 @@ RIGHT: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "look before a release that would fail": (
         (
-            "        ok = entry.change(consumer.acquired, RETURNED)\n",
+            '        ok = entry.change(consumer.acquired, State("AVAILABLE"))\n',
             "        ok = entry.state.get() is consumer.acquired\n"
-            "        ok = ok and entry.change(consumer.acquired, RETURNED)\n",
+            '        ok = ok and entry.change(consumer.acquired, State("AVAILABLE"))\n',
         ),
     ),
     "pay by a loop of another form": (
@@ -194,11 +194,11 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "release-again-rest",
         (
             (
-                "        ok = entry.change(consumer.acquired, RETURNED)\n"
+                '        ok = entry.change(consumer.acquired, State("AVAILABLE"))\n'
                 "        if ok:\n"
                 "            if self.groups",
                 "        self._rewind(consumer, entry)\n"
-                "        ok = entry.change(consumer.acquired, RETURNED)\n"
+                '        ok = entry.change(consumer.acquired, State("AVAILABLE"))\n'
                 "        if ok:\n"
                 "            if self.groups",
             ),
@@ -208,14 +208,14 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "group-given-up",
         (
             (
-                "            and node.available()\n"
+                "            and (seen := node.available())\n"
                 "            and not self._expired(node)\n"
                 "            and consumer.has_interest(node)\n"
                 "            and (not consumer.acquires or self.groups.allow(node.message.group, consumer))",
                 "            and consumer.has_interest(node)\n"
                 "            and (not consumer.acquires or self.groups.allow(node.message.group, consumer))\n"
                 "            and not self._expired(node)\n"
-                "            and node.available()",
+                "            and (seen := node.available())",
             ),
         ),
     ),
@@ -224,22 +224,22 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         (
             (
                 "            pointer = consumer.pointer.get()\n"
-                "            if not pointer.passed and self._wanted(consumer, pointer.entry):\n"
-                "                return pointer\n"
+                "            if not pointer.passed and (seen := self._wanted(consumer, pointer.entry)):\n"
+                "                return pointer, seen\n"
                 "            following = self.entries.next(pointer.entry)\n"
                 "            if following is None:\n"
                 "                return None\n"
                 '            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))\n',
                 "            pointer = consumer.pointer.get()\n"
-                "            if not pointer.passed and self._wanted(consumer, pointer.entry):\n"
-                "                return pointer\n"
+                "            if not pointer.passed and (seen := self._wanted(consumer, pointer.entry)):\n"
+                "                return pointer, seen\n"
                 "            following = self.entries.next(pointer.entry)\n"
                 "            if following is None:\n"
                 "                return None\n"
                 '            there = Pointer(following, "advance")\n'
                 "            moved = consumer.pointer.compare_and_set(pointer, there)\n"
-                "            if moved and self._wanted(consumer, following):\n"
-                "                return there\n",
+                "            if moved and (seen := self._wanted(consumer, following)):\n"
+                "                return there, seen\n",
             ),
         ),
     ),
@@ -520,10 +520,10 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
                 "            or not consumer.take_credit()\n"
                 "        ):\n"
                 "            return None, False\n"
-                "        return self._take(consumer, pointer), True",
+                "        return self._take(consumer, *found), True",
                 "        ):\n"
                 "            return None, False\n"
-                "        taken = self._take(consumer, pointer)\n"
+                "        taken = self._take(consumer, *found)\n"
                 "        if taken is not None:\n"
                 "            consumer.take_credit()\n"
                 "        return taken, False",

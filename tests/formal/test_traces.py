@@ -16,8 +16,8 @@ from seriatim_workshop.formal.traces import follow
 @pytest.mark.parametrize(
     ("program", "executions"),
     [
-        ("immediate-returned", 10),
-        ("release-again", 30),
+        ("immediate-returned", 9),
+        ("release-again", 20),
         ("enqueue-rest", 18),
         ("subscribe-release", 40),  # rewinds a consumer that came too late to be owed one
         ("close", 30),  # locks a consumer that has left

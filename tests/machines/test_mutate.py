@@ -109,7 +109,7 @@ def test_probes_see_what_is_run_and_only_that() -> None:
     reach.explore(PROGRAMS["two-takers"].build, None, 10_000)
     missed = {name for _, name in reach.missed()}
     assert len(missed) < before
-    assert "Queue._take: entry.change_available(consumer.acquired) -> False" not in missed
+    assert "Queue._take: entry.change(seen, consumer.acquired) -> False" not in missed
     assert "Queue.close: called" in missed
 
 

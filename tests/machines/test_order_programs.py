@@ -193,10 +193,10 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """            if consumer.has_interest(entry):
                 self._notify(consumer)"""),
     ("credit-kept", "ES-6", "queue",
-     """            or not self._may_take(consumer, pointer.entry)
+     """            or not self._may_take(consumer, found[0].entry)
             or not consumer.take_credit()""",
      """            or not consumer.take_credit()
-            or not self._may_take(consumer, pointer.entry)"""),
+            or not self._may_take(consumer, found[0].entry)"""),
     ("credit-in-vain", "ES-6", "queue",
      """            if self.credit.compare_and_set(left, left - 1):
                 return True""",

@@ -328,8 +328,8 @@ class TestOnSpark:
 
         command = ["campaign", "two-takers", "--exhaustive", "--out", str(tmp_path / "a")]
         assert cli.run(command) == 0
-        assert "two-takers: ok, all traces: 36 in 1 parts" in capfd.readouterr().out
-        assert table(tmp_path / "a", "coverage")[0]["traces"] == 36
+        assert "two-takers: ok, all traces: 28 in 1 parts" in capfd.readouterr().out
+        assert table(tmp_path / "a", "coverage")[0]["traces"] == 28
         command[-1] = str(tmp_path / "b")
         assert cli.run([*command, "--timeout", "0.000001"]) == 3
         said = capfd.readouterr().out

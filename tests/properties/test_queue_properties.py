@@ -131,7 +131,7 @@ def test_a_consumer_that_used_up_its_credit_in_a_pull_wants_nothing_until_it_is_
     assert found(events, "ES-6").verdict is Verdict.OK
 
 
-# ---- WK-4: since when a consumer is met by others
+# ---- WK-4: when one of higher priority need not be preferred
 
 
 def test_a_consumer_that_is_about_to_register_need_not_be_preferred() -> None:
@@ -159,6 +159,23 @@ def test_a_consumer_that_is_about_to_register_need_not_be_preferred() -> None:
         )
         overtaken += record < looked < linked
     assert overtaken, "no schedule has the attempt between the record and the membership"
+
+
+def test_a_message_that_expires_between_two_looks_need_not_go_to_the_higher_one() -> None:
+    """Who looks for itself may want it, and see then that nobody else does; WK-4 reported the reference."""
+
+    def scenario(scene: PullScene) -> None:
+        scene.subscribe("high", priority=1)
+        low = scene.subscribe("low")
+        scene.enqueue("m1", expires=5)
+        scene.spawn(lambda: scene.pass_time(10), name="clock")
+        scene.spawn(lambda: scene.attempt(low), name="low")
+
+    runs = list(executions(scenario))
+    assert any(e.ev == "deliver" for events in runs for e in events), (
+        "no schedule has the two looks"
+    )
+    assert {found(events, "WK-4").verdict for events in runs} == {Verdict.INCONCLUSIVE}
 
 
 # ---- who it was: two consumers of one name

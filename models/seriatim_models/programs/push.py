@@ -14,7 +14,7 @@ PUSH_PROGRAMS = Programs("queue")
 scenario = PUSH_PROGRAMS.scenarios(PushScene)
 
 
-@scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=64)
+@scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=60)
 def immediate(scene: PushScene) -> None:
     """An immediate message, and a delivery job that is running on another thread.
 
@@ -96,7 +96,7 @@ def push_shown_first(scene: PushScene) -> None:
     scene.publish("m1")
 
 
-@scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=9, executor=False)
+@scenario("ES-1 ES-2 ES-3 ES-5 IM-1 IM-2", traces=8, executor=False)
 def immediate_race(scene: PushScene) -> None:
     """The last act of enqueuing an immediate message, against a delivery by another thread.
 
@@ -108,7 +108,7 @@ def immediate_race(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.attempt(c, "job"), name="job")
 
 
-@scenario("ES-1 ES-4 ES-5 IM-1 IM-2", traces=10, executor=False)
+@scenario("ES-1 ES-4 ES-5 IM-1 IM-2", traces=9, executor=False)
 def immediate_returned(scene: PushScene) -> None:
     """The last act of enqueuing an immediate message, against a delivery that the client releases at once.
 
@@ -186,7 +186,7 @@ def push_close(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.close(a), name="A")
 
 
-@scenario("ES-2 ES-5 WK-1", traces=5534)
+@scenario("ES-2 ES-5 WK-1", traces=5532)
 def push_close_beside(scene: PushScene) -> None:
     """One of two consumers closes while a message is pushed.
 
@@ -340,7 +340,7 @@ def exclusive(scene: PushScene) -> None:
     scene.publish("m2", "m3")
 
 
-@scenario("ES-2 ES-5 ES-6 SP-2 MG-1 MG-2 WK-1", traces=147)
+@scenario("ES-2 ES-5 ES-6 SP-2 MG-1 MG-2 WK-1", traces=141)
 def push_group(scene: PushScene) -> None:
     """A push finds that its message expired under its hands, while it owns the group of the next one.
 

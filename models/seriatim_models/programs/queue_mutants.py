@@ -54,7 +54,7 @@ mutant(
         "is AVAILABLE again"
     ),
     diff="""
--        ok = entry.change(consumer.acquired, RETURNED)
+-        ok = entry.change(consumer.acquired, State("AVAILABLE"))
 +        ok = entry.change(consumer.acquired, AVAILABLE)
 """,
 )
@@ -132,8 +132,8 @@ TWO_POINTERS = """
 +        self.pointer = EarlierOfTwo(self)
 @@
 -            pointer = consumer.pointer.get()
--            if not pointer.passed and self._wanted(consumer, pointer.entry):
--                return pointer
+-            if not pointer.passed and (seen := self._wanted(consumer, pointer.entry)):
+-                return pointer, seen
 -            following = self.entries.next(pointer.entry)
 -            if following is None:
 -                return None
@@ -144,8 +144,10 @@ TWO_POINTERS = """
 +                following = released
 +            else:
 +                following = self.entries.next(pointer.entry)
-+            if following is None or self._wanted(consumer, following):
-+                return following and Pointer(following, "found")
++            if following is None:
++                return None
++            if seen := self._wanted(consumer, following):
++                return Pointer(following, "found"), seen
 +            if consumer.last.compare_and_set(pointer, Pointer(following, "advance", True)):
 +                consumer.released.compare_and_set(released, None)
 @@
@@ -163,8 +165,8 @@ TWO_POINTERS = """
 +    def _returned(self, entry: QueueEntry) -> None:
 +        pass
 @@
--        return self._take(consumer, pointer), True
-+        entry = self._take(consumer, pointer)
+-        return self._take(consumer, *found), True
++        entry = self._take(consumer, *found)
 +        if entry is not None:
 +            released = consumer.released.get()
 +            consumer.last.set(Pointer(entry, "seen", True))
@@ -177,7 +179,7 @@ mutant(
     id="published-two-pointers",
     killed_by="SP-2",
     program="release-again",
-    steps=70,
+    steps=69,
     origin=f"{BROKER}, QueueContext and updateSubRequeueEntry",
     title=(
         "a rewind goes into a second pointer; clearing that one wipes out a rewind to the same entry "
@@ -190,7 +192,7 @@ mutant(
     id="published-two-pointers-rest",
     killed_by="WK-1",
     program="release-again-rest",
-    steps=111,
+    steps=109,
     origin=f"{BROKER}, QueueContext and updateSubRequeueEntry",
     title="the same, and the consumer that wiped out the rewind goes to sleep",
     diff=TWO_POINTERS,
@@ -275,7 +277,7 @@ mutant(
     id="released-where-the-pointer-stands",
     killed_by="SO-3",
     program="release-own",
-    steps=68,
+    steps=67,
     origin="QPID-5877: [Java Broker] Potential for rejected messages to be resent out of order",
     title=(
         "of two pointers the released one counts only if it is before the other, so a consumer's own last message "
@@ -288,7 +290,7 @@ mutant(
     id="credit-taken-twice",
     killed_by="ES-6",
     program="two-takers",
-    steps=46,
+    steps=45,
     origin=(
         "QPID-6844: Ensure that the AMQP 1.0 consumer target restores credit (rather than takes more) on the queue "
         "delivery path in the case where a planned delivery cannot proceed"
@@ -323,7 +325,7 @@ mutant(
     ),
     title="a release that is refused counts as one message of the group fewer, and sets the group free",
     diff="""
-         ok = entry.change(consumer.acquired, RETURNED)
+         ok = entry.change(consumer.acquired, State("AVAILABLE"))
 +        left = self.groups.leave(entry.message.group, consumer)
          if ok:
 -            if self.groups.leave(entry.message.group, consumer):
@@ -426,7 +428,7 @@ mutant(
     id="unlink-acquired",
     killed_by="SO-2",
     program="release-behind",
-    steps=47,
+    steps=46,
     origin="what a list must not take for gone",
     title="acquired entries are unlinked too",
     edit=('in ("DEQUEUED", "DELETED")', 'in ("ACQUIRED", "DEQUEUED", "DELETED")'),
@@ -473,12 +475,12 @@ mutant(
     origin=ORDERING,
     title="the exclusive consumer is given the new entry without a look at what it has not had yet",
     diff="""
--        pointer = self.next_available(consumer)
-+        pointer = (
-+            self.next_available(consumer)
-+            if path != "shortcut"
-+            else (Pointer(only, "shortcut") if self._wanted(consumer, only) else None)
-+        )
+-        found = self.next_available(consumer)
++        if path == "shortcut":
++            seen = self._wanted(consumer, only)
++            found = seen and (Pointer(only, "shortcut"), seen)
++        else:
++            found = self.next_available(consumer)
          if (
 """,
 )
@@ -507,7 +509,7 @@ mutant(
     origin="check-then-act",
     title="an entry that was seen available is acquired without a compare-and-set",
     diff="""
--            if not entry.change_available(consumer.acquired):
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
 +            entry.state.set(consumer.acquired)
 +            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -521,7 +523,7 @@ mutant(
     origin="check-then-act",
     title="the same, seen from an entry that was dequeued in between",
     diff="""
--            if not entry.change_available(consumer.acquired):
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
 +            entry.state.set(consumer.acquired)
 +            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -535,9 +537,9 @@ mutant(
     origin="QPID-7154: [Java Broker] Ensure that acquisition is locked by the correct consumer (0-10)",
     title="whoever asks may release",
     diff="""
--        ok = entry.change(consumer.acquired, RETURNED)
+-        ok = entry.change(consumer.acquired, State("AVAILABLE"))
 +        held = entry.state.get()
-+        ok = held.name == "ACQUIRED" and entry.change(held, RETURNED)
++        ok = held.name == "ACQUIRED" and entry.change(held, State("AVAILABLE"))
 """,
 )
 
@@ -555,7 +557,7 @@ mutant(
     id="credit-not-restored",
     killed_by="ES-6",
     program="two-takers",
-    steps=45,
+    steps=44,
     origin=ORDERING,
     title="the credit of an attempt that acquired nothing is lost",
     edit=("            consumer.restore_credit()\n", ""),
@@ -661,6 +663,22 @@ mutant(
 @@
 -            other.priority > consumer.priority
 +            other.priority > 99
+""",
+)
+
+mutant(
+    id="published-look-then-acquire",
+    killed_by="WK-4",
+    program="priority-returns",
+    steps=61,
+    origin=f"{BROKER}, noHigherPriorityWithCredit and QueueEntryImpl.acquire",
+    title=(
+        "a consumer takes from whatever AVAILABLE it finds, not from the one in which it saw that no higher one would"
+    ),
+    diff="""
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
++            now = entry.available()
++            if now is None or not entry.change(now, consumer.acquired):
 """,
 )
 
@@ -818,7 +836,7 @@ mutant(
     id="group-not-owned",
     killed_by="MG-1",
     program="group-race",
-    steps=69,
+    steps=68,
     origin=(
         "QPID-5450: have the group manager try to acquire the message at the time it is accepted into the group"
     ),
@@ -834,7 +852,7 @@ mutant(
     id="expired-is-taken",
     killed_by="TM-1",
     program="expiring",
-    steps=97,
+    steps=96,
     origin="entry is not looked at for its age",
     title="a consumer takes what has expired",
     diff="""
@@ -852,8 +870,8 @@ mutant(
     ),
     title="the pointer is moved once the message is out, when the client may have given it back already",
     diff="""
--        return self._take(consumer, pointer), True
-+        entry = self._take(consumer, pointer)
+-        return self._take(consumer, *found), True
++        entry = self._take(consumer, *found)
 +        if entry is not None:
 +            consumer.pointer.set(Pointer(entry, "seen", True))
 +        return entry, True
@@ -896,7 +914,7 @@ mutant(
     id="closed-before-disinterest",
     killed_by="QL-1",
     program="close",
-    steps=130,
+    steps=129,
     origin="QPID-7971: Ensure that consumers are notified no-work during consumer target close",
     title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
     diff="""
@@ -991,8 +1009,8 @@ mutant(
     origin="QPID-6848 in kind",
     title="housekeeping passes over what has expired",
     diff="""
--            elif self._expired(entry) and entry.change_available(DEQUEUED):
-+            elif False:
+-                self._expired(entry)
++                False
 """,
 )
 
@@ -1090,8 +1108,8 @@ mutant(
     origin="what a browser must not be shown",
     title="a browser is shown the entry at which it stands, whatever became of that",
     diff="""
--            and node.available()
-+            and (node.available() or not consumer.acquires)
+-            and (seen := node.available())
++            and (seen := node.available() or (None if consumer.acquires else AVAILABLE))
 """,
     also=("SO-4",),
 )

@@ -203,9 +203,10 @@ def _take(
     queue: Queue,
     consumer: Consumer,
     pointer: Pointer,
+    seen: State,
 ) -> QueueEntry | None:
     """Record ``deliver`` or ``browse``, if an entry was taken."""
-    entry = take(queue, consumer, pointer)
+    entry = take(queue, consumer, pointer, seen)
     if entry is not None:
         ev = "deliver" if consumer.acquires else "browse"
         record(ev, m=entry.message.id, sub=consumer.name)

@@ -56,7 +56,8 @@ class Entries(Follower):
         if m not in self._entries:
             return None
         state = value(self._entries[m].state)
-        return "RETURNED" if state is self.lib.RETURNED else str(state.name)
+        again = state.name == "AVAILABLE" and state is not self.lib.AVAILABLE
+        return "RETURNED" if again else str(state.name)
 
     def _owner(self, m: str) -> str | None:
         state = value(self._entries[m].state)

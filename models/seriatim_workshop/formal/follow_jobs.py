@@ -135,7 +135,7 @@ class JobFollower(Follower):
         self._deliverable = there
         for m, entry in self._entries.items():
             state = value(entry.state)
-            young = entry.message.immediate and state is not self.lib.RETURNED
+            young = entry.message.immediate and state is self.lib.AVAILABLE
             offered = state.name == "AVAILABLE" and not young
             if offered and not self.state.get("offered", m):
                 self.take("offer", t=t, m=m)

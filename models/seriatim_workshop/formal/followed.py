@@ -15,6 +15,7 @@ from seriatim_workshop.formal.theory import SYSTEMS, Claim, TransitionSystem, lo
 
 HANDOVER = "whose turn it is among a target's consumers is outside of `handover`"
 ACCEPTED = {
+    "published-look-then-acquire": "that a higher consumer comes first is not said (WK-4)",
     "wants-without-credit": "no system speaks of interest and credit together (WK-9)",
     "starts-at-the-head": "who was served last is outside",
     "target-not-put-back": HANDOVER,

@@ -442,8 +442,8 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "ntry.message.expires"
     ): CONSTANT,
     (
-        "queue.Queue.next_available: conditions-swapped: not pointer.passed | self._wanted(consumer"
-        ", pointer.entry)"
+        "queue.Queue.next_available: conditions-swapped: not pointer.passed | (seen := self._wanted(consumer"
+        ", pointer.entry))"
     ): CONSTANT,
     (
         "queue.Queue._wanted: conditions-swapped: not self._expired(node) | consumer.has_interest(n"
@@ -476,7 +476,7 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ): CONSTANT,
     "queue.PullQueue._notify_other: equal-for-identical: other is not consumer": NO_EQUALITY,
     "queue.Queue._close: read-too-early: self.entries": CONSTANT,
-    "queue.Queue._attempt_once: equal-for-identical: pointer.entry is not only": NO_EQUALITY,
+    "queue.Queue._attempt_once: equal-for-identical: found[0].entry is not only": NO_EQUALITY,
     "queue.Queue.enqueue: read-too-early: message.immediate": CONSTANT,
     "groups.Groups.join: equal-for-identical: owner is not consumer": NO_EQUALITY,
     ("queue.PriorityQueueEntryList.next: read-too-early: self._by_rank[node.rank + 1:]"): CONSTANT,
@@ -630,12 +630,11 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "queue.Queue.dequeue: swapped: self._dispose(entry) | if self.groups.leave(entry.message.group, consumer"
     ): GONE_EITHER_WAY,
     (
-        "queue.Queue.check_message_status: branches-swapped: self._expired(entry) and entry.change_available(DE"
+        "queue.Queue.check_message_status: branches-swapped: self._expired(entry) and (seen := entry.available("
     ): "from the state in which an entry is found one of the two is not possible, and housekeeping comes again",
     (
-        "queue.QueueEntry.change_available: conditions-swapped: "
-        "self.change(AVAILABLE, new) | self.change(RETURNED, new)"
-    ): "what is released between the two is as if released behind both: who attempts or cleans up comes again",
+        "queue.Queue.check_message_status: conditions-swapped: self._expired(entry) | (seen := entry.available())"
+    ): "time passes between the two looks and behind them in either order",
     "queue.ConsumerList.consumers: iterated-over-a-copy: self.members()": COPY_OF_CONSUMERS,
     "queue.Queue._rewind_all: iterated-over-a-copy: self.all.consumers()": COPY_OF_CONSUMERS,
     "queue.Queue.subscribe: iterated-over-a-copy: self.all.consumers()": COPY_OF_CONSUMERS,
@@ -709,13 +708,13 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "run serves it"
     ),
     (
-        "queue.Queue.next_available: swapped: if not pointer.passed and self._wanted(consumer, p | follow"
+        "queue.Queue.next_available: swapped: if not pointer.passed and (seen := self._wanted(co | follow"
         "ing = self.entries.next(pointer.entry)"
     ): (
         "an end that was read too early is as a call a moment earlier: who links an entry looks for"
         " a consumer behind that (rule 5)"
     ),
-    "queue.Queue._wanted: conditions-swapped: node.available() | not self._expired(node)": (
+    "queue.Queue._wanted: conditions-swapped: (seen := node.available()) | not self._expired(node)": (
         "time passes between the two looks and behind them in either order"
     ),
     "queue.Queue._take: branches-swapped: not consumer.pointer.compare_and_set(pointer, Poin": (

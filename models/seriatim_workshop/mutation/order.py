@@ -334,9 +334,7 @@ def _shallow(node: ast.AST) -> ast.AST:
 
 
 def _compares(*nodes: ast.AST) -> bool:
-    return any(
-        called(c) in ("compare_and_set", "change", "change_available") for c in calls(*nodes)
-    )
+    return any(called(c) in ("compare_and_set", "change") for c in calls(*nodes))
 
 
 @of_blocks

@@ -203,7 +203,7 @@ class Wk4(OnReplay):
                 continue
             entry = h.entries.get(op.first.m)
             for high in self._higher(h, low):
-                if entry is None or not high.selects(entry) or entry.group:
+                if entry is None or not high.selects(entry) or entry.group or entry.expires:
                     continue
                 tested += 1
                 if high.listed.held("Interested", op.start, e.i) and self._wants(
@@ -215,7 +215,8 @@ class Wk4(OnReplay):
                     )
                     bad.append((why, [op.first, e]))
         for attempt, at, entry, low in h.acquisitions():
-            if h.kind(entry.q) != "pull":
+            # What expires may be wanted when the lower one looks for itself, and not when it looks for the higher one.
+            if h.kind(entry.q) != "pull" or entry.expires:
                 continue
             for high in self._higher(h, low):
                 if not high.selects(entry) or not h.group_free(entry, high, attempt.start, at.i):
