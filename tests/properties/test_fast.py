@@ -47,7 +47,7 @@ def test_the_columnar_evaluator_takes_apart_what_the_properties_do(
     sent: dict[str, Any] = {"lvl": "api", "ev": "deliver", "q": q, "pub": "p", "redelivered": False}
     where: dict[str, Any] = {"conn": "c", "ch": ch, "gen": gen if ch else None}
     events = [
-        Event(i=i, t=i, m=f"m{n}", pseq=n, **sent, **where, **{field: name})
+        Event(i=i, t=i, m=f"m{n}", pseq=n, **{**sent, **where, field: name})
         for i, (n, name) in enumerate(zip([2, 1], names, strict=True))
     ]
     assert judge(events) == row_based(events)
