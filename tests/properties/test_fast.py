@@ -56,6 +56,22 @@ def test_the_columnar_evaluator_takes_apart_what_the_properties_do(
     assert p4.verdict is (Verdict.INCONCLUSIVE if apart else Verdict.VIOLATED)
 
 
+@pytest.mark.parametrize("ev", ["ack", "nack"])
+@pytest.mark.parametrize("ph", ["fail", "info"])
+def test_a_settlement_without_effect_that_names_no_message_is_looked_into(ev: str, ph: str) -> None:
+    """It has the tag of one that did: whether that one took effect is open."""
+    where: dict[str, Any] = {"lvl": "broker", "conn": "c", "ch": 1, "gen": 1}
+    one: dict[str, Any] = {"q": "q", "m": "m", "pub": "p", "pseq": 0}
+    events = [
+        Event(i=1, t=1, ev="publish", lvl="broker", **one),
+        Event(i=2, t=2, ev="deliver", dtag=1, redelivered=False, **where, **one),
+        Event(i=3, t=3, ev=ev, dtag=1, requeue=False, ms=["m"], q="q", **where),
+        Event(i=4, t=4, ev=ev, dtag=1, requeue=False, ph=ph, **where),
+    ]
+    assert judge(events) == row_based(events)
+    assert judge(events[:-1]) == row_based(events[:-1])
+
+
 def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> None:
     """Those of the simulated broker are regular as real ones are; random events are irregular in every way."""
     cleared: Counter[str] = Counter()

@@ -12,9 +12,10 @@ and whether it was confirmed (`LifecycleProperty.regular_cases`). Exactly then a
 - only its holder releases it or settles it, once, and nothing follows the settlement but the publish's confirmation.
 
 One that is not yet settled at the end is regular too, unless it was confirmed and some queue was drained: it might be
-lost. All others, and whatever is not sure, are *irregular*, and known by a hash. The row-based form then judges the
-events of irregular messages; it alone reports violations (`Prefiltered.judge`), so a finding is the row-based form's
-in every field.
+lost. Where a settlement failed, or its outcome is unknown, and it does not say of which messages it was, no message is
+regular: it may have been this one's. All others, and whatever is not sure, are *irregular*, and known by a hash. The
+row-based form then judges the events of irregular messages; it alone reports violations (`Prefiltered.judge`), so a
+finding is the row-based form's in every field.
 
 What is remembered of a message that is done with is 16 bytes: its hash, half of its lifecycle's hash, and the counts.
 What meets that hash again makes the message irregular and takes the counts back. So do two messages of one hash, since
@@ -260,6 +261,8 @@ class Prefilter:
         self._finished = _SortedRuns()
         self._irregular = _SortedRuns()
         self._published = False
+        self._voids = False
+        """Whether some settlement without effect, or perhaps without, does not say of which messages it was."""
         self._last: dict[str, int] = {}
         self._end: Ints = np.zeros(0, np.int64)
         """By number of a holder: the place of the first sign of its end, or far."""
@@ -297,6 +300,8 @@ class Prefilter:
             if event.ev not in SETTLES:
                 self._kept.n = place
                 self._judge.add(self._kept, event)
+            elif event.ph in ("fail", "info") and not event.ms:
+                self._voids = True
         begin = len(self._end)
         fresh = list(islice(self.holders.code, begin, None))
         self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
@@ -442,6 +447,10 @@ class Prefilter:
         drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
         irregular = [run.hashes for run in self._irregular.runs]
         count = unknown = safe = left = 0
+        if self._voids:
+            irregular += [run.hashes[run.kept["state"] != GONE] for run in self._opens.runs]
+            irregular += [run.hashes[(run.kept & _BACK) == 0] for run in self._finished.runs]
+            self._opens, self._finished = _Opens(), _SortedRuns()
         for run in self._opens.runs:
             there = run.kept["state"] != GONE
             if drained:
