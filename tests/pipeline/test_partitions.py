@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -119,6 +120,39 @@ def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: 
         )
     ]
     assert merged(apart) == expected
+
+
+def test_a_settlement_of_all_that_a_channel_holds_concerns_every_queue(tmp_path: Path) -> None:
+    """Found: judged apart, the credit of the channel's other queue seemed to be known after it (P6)."""
+    on: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1, "lvl": "broker"}
+    q: dict[str, Any] = {
+        **on,
+        "q": "q",
+        "ctag": "c",
+        "prefetch": 3,
+        "scope": "consumer",
+        "pub": "p",
+    }
+    gives = [Event(i=0, ev="deliver", m=f"m{n}", pseq=n, dtag=n, **q) for n in range(1, 6)]
+    rows = [
+        Event(i=0, ev="consume", q="q", ctag="c", **on),
+        Event(i=0, ev="ack", q="r", dtag=0, multiple=True, ms=["x"], **on),
+        *gives[:3],
+        Event(i=0, ev="nack", q="q", dtag=2, requeue=True, ms=["m2"], **on),
+        gives[3],
+        Event(i=0, ev="ack", q="q", dtag=1, ms=["m1"], **on),
+        gives[4],
+    ]
+    events = [msgspec.structs.replace(e, i=n, t=n) for n, e in enumerate(rows)]
+    p6 = RequeueLateness()
+    assert p6.check(events[:1] + events[2:]).n_tested == 2
+    expected = p6.check(events)
+    assert (expected.n_tested, expected.n_untestable) == (0, 2)
+    assert chunks.bucket("q") != chunks.bucket("r")
+    whole = next(iter(chunks.partitions(tmp_path, written(tmp_path, events, 4), {"queue": 1})))
+    part = chunks.Partition("run", "queue", whole.files, [[chunks.bucket("q")]])
+    [(_, found)] = judged(part, [p6])
+    assert found == expected
 
 
 @pytest.mark.parametrize(

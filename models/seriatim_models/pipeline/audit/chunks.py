@@ -11,8 +11,8 @@ and the next one deletes it.
 
 A chunk has the columns of qh/1 (`history.table`; those that are empty throughout are left out) and two more:
 `n`, the event's place in the run, and `bucket`, one of queues (``q000`` and so on, or ``control`` for events that
-concern all: those that name no queue, and notes of rest). Its rows are sorted by bucket, then by `n`; each bucket is a
-row group, and the manifest says how long.
+concern all: those that name no queue, that settle all that a channel holds, and notes of rest). Its rows are sorted by
+bucket, then by `n`; each bucket is a row group, and the manifest says how long.
 """
 
 from __future__ import annotations

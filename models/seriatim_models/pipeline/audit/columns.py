@@ -148,6 +148,10 @@ def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
         )
         lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
         bucket = pc.if_else(lone, chunks.bucket(""), bucket)
+    if {"dtag", "multiple"} <= held.keys():
+        # It settles all that its channel holds, of other queues too, whatever of it was seen.
+        sweeps = pc.and_(pc.equal(held["dtag"], 0), held["multiple"])
+        bucket = pc.if_else(pc.fill_null(sweeps, False), chunks.CONTROL, bucket)
     if "args" in held:
         # Whoever looked at one queue may say of all that they had come to rest.
         said = pc.fill_null(pc.match_substring(held["args"], '"rest"'), False)
