@@ -3,6 +3,10 @@
 **The promotion loop.** The search begins with the operations of locks, conditions and threads as its only steps.
 Where an execution shows that two accesses to a place race, the search begins again with all accesses to such places as
 steps; when no execution shows a new race, the schedules that were run are all that there are (see `places`).
+
+**A sample on the way.** A search in depth changes what came last first, so where there are very many schedules a race
+in the middle would be reached late. A search that has not ended after some executions lets a few be drawn from
+everywhere, and begins again if none of these is wrong; what is said of all schedules never rests on them.
 """
 
 from __future__ import annotations
@@ -36,13 +40,21 @@ from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write
 from seriatim_models.explorer.python.sandbox import Sources
 from seriatim_models.explorer.result import Result
+from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.explore import Replay, Strategy
 from seriatim_models.explorer.search.explore import explore as explore_program
 from seriatim_models.explorer.search.runner import Observer
+from seriatim_models.explorer.search.sampling import Pos
 from seriatim_models.explorer.testing import verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
 
 TIMERS = ("any", "deadline")
+SOON = 100
+"""Executions after which a search that has not ended samples once."""
+SAMPLED = 100
+"""Executions of the sample."""
+BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
+"""Options of a search that has its own end: it samples nothing."""
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
 
 
@@ -128,15 +140,17 @@ def explored(
         while True:
             rounds += 1
             program = PythonProgram(target, sources, search)
-            left = None if seconds is None else max(seconds - (time.perf_counter() - started), 0.01)
             try:
-                result = explore_program(
+                result = _searched(
                     program,
                     strategy,
-                    seconds=left,
-                    attributes=False,
-                    on_execution=_promoting(search, look),
-                    **{"name": target.name, **options},
+                    look is None and BOUNDS.isdisjoint(options),
+                    None if seconds is None else started + seconds,
+                    {
+                        "name": target.name,
+                        **options,
+                        "on_execution": _promoting(search, look),
+                    },
                 )
             except Promotion:
                 pass
@@ -157,6 +171,30 @@ def explored(
     if result.counterexample is not None:
         made.counterexample = _completed(result.counterexample, target, search, sources)
     return made
+
+
+def _searched(
+    program: PythonProgram,
+    strategy: Strategy | None,
+    sampling: bool,
+    until: float | None,
+    options: dict[str, Any],
+) -> Result:
+    """One round: every schedule, or what the strategy picks; `sampling` as the module says. Ends at a time, `until`."""
+
+    def search(by: Strategy | None, most: int | None = None) -> Result:
+        left = None if until is None else max(until - time.perf_counter(), 0.01)
+        bound = options if most is None else {**options, "max_executions": most}
+        return explore_program(program, by, seconds=left, attributes=False, **bound)
+
+    if sampling and (strategy is None or isinstance(strategy, Dpor)):
+        first = search(strategy, SOON)
+        if first.verdict == "violated" or first.exhausted:
+            return first
+        some = search(Pos(), SAMPLED)
+        if some.verdict == "violated":
+            return some
+    return search(strategy)
 
 
 @contextmanager

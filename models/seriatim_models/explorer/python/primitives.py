@@ -1,8 +1,11 @@
-"""The primitives of `_thread`, under the control of a schedule: locks, condition variables, and the end of a thread.
+"""The primitives under the control of a schedule: locks, condition variables, semaphores, the queue of C, and the end
+of a thread.
 
-They behave as those of CPython (Modules/_threadmodule.c, Lib/threading.py): a lock may be released by a thread that
-did not take it, a condition wakes its waiters first come, first served. Each operation is one step; what only the
-calling thread can see (taking an RLock again, a notify under the lock) is none.
+They behave as those of CPython (Modules/_threadmodule.c, Modules/_queuemodule.c, Lib/threading.py): a lock may be
+released by a thread that did not take it, a condition wakes its waiters first come, first served. Each operation is one
+step; what only the calling thread can see (taking an RLock again, a notify under the lock) is none. A semaphore of the
+library does all under a lock of its own, so that it cannot be seen half done, and whoever was woken looks again: one
+step too, which can happen while there is a permit, whoever waited first.
 
 A time limit may run out whenever what is waited for is not there, at most `timeouts` times in a thread; after that the
 wait is one without a limit, and an execution that ends in it is no deadlock (end ``waiting``).
@@ -10,6 +13,7 @@ wait is one without a limit, and an execution that ends in it is no deadlock (en
 
 from __future__ import annotations
 
+import types
 from typing import Any, Self
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
@@ -21,7 +25,9 @@ from seriatim_models.explorer.model.operations import (
     LocalOperation,
     Notify,
     Operation,
+    Permit,
     Reacquire,
+    Restore,
     Shared,
     Thread,
     TryAcquire,
@@ -196,6 +202,119 @@ class Pause(LocalOperation):
 
     def describe(self) -> str:
         return f"sleep({self.seconds:g})"
+
+
+class LimitedPermit(Permit):
+    """Take a permit within a time limit that may run out: if there is none now, it has."""
+
+    __slots__ = ("seconds",)
+    code = 56
+
+    def __init__(self, obj: Shared, seconds: float) -> None:
+        super().__init__(obj, limited=True, blocking=False)
+        self.seconds = seconds
+
+    def run(self, thread: Thread, alternative: int) -> bool:
+        taken = super().run(thread, alternative)
+        if not taken:
+            thread.ex.pass_time(thread, self.seconds)  # type: ignore[attr-defined]
+        return taken
+
+
+class BoundedRestore(Restore):
+    """Add permits, at most up to a bound: whether there is room depends on who was first."""
+
+    __slots__ = ("bound",)
+    code = 57
+    adding = False
+
+    def __init__(self, obj: Shared, n: int, bound: int) -> None:
+        super().__init__(obj, n)
+        self.bound = bound
+
+    def touch(self) -> Footprint:
+        return self.obj.writes  # type: ignore[no-any-return]
+
+    def run(self, thread: Thread, alternative: int) -> None:
+        if self.obj.value + self.amount > self.bound:
+            raise ValueError("Semaphore released too many times")
+        super().run(thread, alternative)
+
+
+class PutItem(Operation):
+    """Append to a queue."""
+
+    __slots__ = ("item",)
+    code = 58
+
+    def __init__(self, obj: Shared, item: Any) -> None:
+        self.obj = obj
+        self.item = item
+
+    def run(self, thread: Thread, alternative: int) -> None:
+        self.obj.value = (*self.obj.value, self.item)
+
+    def describe(self) -> str:
+        return f"{self.obj.name}.put()"
+
+
+class TakeItem(Permit):
+    """Take the first item of a queue, in a tuple; an empty one if there was none and nobody waits."""
+
+    __slots__ = ("seconds",)
+    code = 59
+    repeatable = False
+
+    def __init__(self, obj: Shared, blocking: bool, limited: bool, seconds: float) -> None:
+        super().__init__(obj, limited, blocking)
+        self.seconds = seconds
+
+    def ready(self, thread: Thread) -> bool:
+        return not self.blocking or bool(self.obj.value)
+
+    def touch(self) -> Footprint:
+        return self.obj.writes if self.obj.value else self.obj.reads  # type: ignore[no-any-return]
+
+    def touch_at(self, value: Any) -> Footprint | None:
+        if value:
+            return self.obj.writes  # type: ignore[no-any-return]
+        return None if self.blocking else self.obj.reads
+
+    def run(self, thread: Thread, alternative: int) -> tuple[Any, ...]:  # type: ignore[override]  # what was taken
+        first: tuple[Any, ...] = self.obj.value[:1]
+        self.obj.value = self.obj.value[1:]
+        if not first and self.limited:
+            thread.timeouts -= 1
+            thread.ex.pass_time(thread, self.seconds)  # type: ignore[attr-defined]
+        return first
+
+    def describe(self) -> str:
+        limit = f"timeout={self.seconds:g}" if self.limited else ""
+        return f"{self.obj.name}.get({limit if self.blocking or self.limited else 'block=False'})"
+
+    def waits_for(self) -> str:
+        """For what it waits."""
+        return f"waits for an item of {self.obj.name}"
+
+
+class Look(Operation):
+    """What a semaphore or queue has at this moment."""
+
+    __slots__ = ("what",)
+    code = 60
+
+    def __init__(self, obj: Shared, what: str) -> None:
+        self.obj = obj
+        self.what = what
+
+    def touch(self) -> Footprint:
+        return self.obj.reads  # type: ignore[no-any-return]
+
+    def run(self, thread: Thread, alternative: int) -> Any:
+        return self.obj.value
+
+    def describe(self) -> str:
+        return f"{self.obj.name}.{self.what}"
 
 
 class Life(Shared):
@@ -509,6 +628,141 @@ class Condition(Primitive):
 
     def __repr__(self) -> str:
         return f"<{self.name}({self._lock!r}, {len(self.value)})>"
+
+
+class Semaphore(Primitive):
+    """`threading.Semaphore`; its value is how many permits there are."""
+
+    __slots__ = ()
+    __s_native__ = True
+
+    def __init__(self, value: int = 1) -> None:
+        if value < 0:
+            raise ValueError("semaphore initial value must be >= 0")
+        ex, _ = here()
+        Shared.__init__(self, ex, value, "semaphore", "")
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Take a permit; whether there was one before the time was over."""
+        if not blocking and timeout is not None:
+            raise ValueError("can't specify timeout for non-blocking acquire")
+        ex, thread = here()
+        if not blocking or (timeout is not None and timeout <= 0):
+            return bool(do(ex, thread, Permit(self, limited=False, blocking=False)))
+        if timeout is not None and thread.timeouts > 0:
+            return bool(do(ex, thread, LimitedPermit(self, timeout)))
+        return bool(do(ex, thread, Permit(self, limited=timeout is not None, blocking=True)))
+
+    def release(self, n: int = 1) -> None:
+        """Add permits."""
+        if n < 1:
+            raise ValueError("n must be one or more")
+        self._restore(Restore(self, n))
+
+    def _restore(self, op: Restore) -> None:
+        ex = now.execution
+        if (
+            ex is not None and (thread := ex.current) is not None
+        ):  # else the execution is being closed
+            do(ex, thread, op)
+
+    def __enter__(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        return self.acquire(blocking, timeout)
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    @property
+    def _value(self) -> int:
+        ex, thread = here()
+        return int(do(ex, thread, Look(self, "_value")))
+
+    @property
+    def _cond(self) -> Any:
+        raise Misuse(
+            f"{self.name}._cond: the lock inside a threading.Semaphore is not there under the explorer, where each "
+            "of its operations is one step. Use a threading.Condition and a number"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: value={self.value}>"
+
+
+class BoundedSemaphore(Semaphore):
+    """`threading.BoundedSemaphore`."""
+
+    __slots__ = ("_initial_value",)
+    __s_native__ = True
+
+    def __init__(self, value: int = 1) -> None:
+        super().__init__(value)
+        self._initial_value = value
+
+    def release(self, n: int = 1) -> None:
+        """Add permits; ValueError if there were more than at first."""
+        if n < 1:
+            raise ValueError("n must be one or more")
+        self._restore(BoundedRestore(self, n, self._initial_value))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: value={self.value}/{self._initial_value}>"
+
+
+Empty = type("Empty", (Exception,), {"__module__": "_queue"})
+"""`queue.Empty`, which `_queue` has."""
+
+
+class SimpleQueue(Primitive):
+    """`queue.SimpleQueue` as `_queue` has it in C, where each call is atomic; its value is the tuple of its items."""
+
+    __slots__ = ()
+    __s_native__ = True
+
+    def __init__(self) -> None:
+        ex, _ = here()
+        Shared.__init__(self, ex, (), "queue", "")
+
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Append an item; there is always room."""
+        ex = now.execution
+        if (
+            ex is not None and (thread := ex.current) is not None
+        ):  # else the execution is being closed
+            do(ex, thread, PutItem(self, item))
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the first item; `Empty` if there is none, or none within the time."""
+        if block and timeout is not None and timeout < 0:
+            raise ValueError("'timeout' must be a non-negative number")
+        ex, thread = here()
+        limited = block and timeout is not None and timeout > 0
+        waits = block and timeout != 0 and not (limited and thread.timeouts > 0)
+        found = do(ex, thread, TakeItem(self, waits, limited, timeout or 0.0))
+        if not found:
+            raise Empty
+        return found[0]
+
+    def put_nowait(self, item: Any) -> None:
+        """Append an item."""
+        self.put(item)
+
+    def get_nowait(self) -> Any:
+        """Take the first item; `Empty` if there is none."""
+        return self.get(False)
+
+    def empty(self) -> bool:
+        """Whether it has no item."""
+        return not self.qsize()
+
+    def qsize(self) -> int:
+        """How many items it has."""
+        ex, thread = here()
+        return len(do(ex, thread, Look(self, "qsize()")))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.value)} items>"
 
 
 class ThreadLocal:

@@ -23,7 +23,7 @@ from seriatim_models.explorer.python.kept_inside import (
     functools_module,
     weak_containers,
 )
-from seriatim_models.explorer.python.primitives import here
+from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 from seriatim_models.explorer.python.threads import (
     observed_classes,
@@ -111,6 +111,13 @@ def os_module(ex: PythonExecution) -> types.ModuleType:
     copy = _copied(os)
     copy.__dict__["register_at_fork"] = lambda **callbacks: None
     return copy
+
+
+def queue_module(ex: PythonExecution) -> types.ModuleType:
+    """`_queue`: what `queue` takes from C."""
+    module = types.ModuleType("_queue")
+    module.__dict__.update(SimpleQueue=SimpleQueue, Empty=Empty)
+    return module
 
 
 def random_module(ex: PythonExecution) -> types.ModuleType:
@@ -224,6 +231,7 @@ def operator_module(ex: PythonExecution) -> types.ModuleType:
 PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "threading": threading_module,
     "_thread": thread_module,
+    "_queue": queue_module,
     "time": time_module,
     "random": random_module,
     "weakref": lambda ex: _Weakref(),
@@ -236,5 +244,5 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
 }
 """Modules that are made for each execution."""
 
-ABSENT = frozenset(("_queue", "_asyncio"))
+ABSENT = frozenset(("_asyncio",))
 """Modules that cannot be imported, so that the library takes its Python version of them."""

@@ -1,6 +1,6 @@
 """`threading`, `_thread` and `time` for explored programs.
 
-`Thread`, `Lock`, `RLock`, `Condition` and `local` are made here of controlled primitives. `Event`, `Semaphore`,
+`Thread`, `Lock`, `RLock`, `Condition`, the semaphores and `local` are made here of controlled primitives. `Event`,
 `Barrier`, `Timer` and what else `threading` has are the classes of the interpreter's own `threading.py`, rewritten like
 the user's code: so they have the steps, and the mistakes, of the version that runs.
 """
@@ -27,6 +27,7 @@ from seriatim_models.explorer.python import primitives
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import HOOKS, MARK, call, now
 from seriatim_models.explorer.python.primitives import (
+    BoundedSemaphore,
     Condition,
     EndOfThread,
     IsAlive,
@@ -34,6 +35,7 @@ from seriatim_models.explorer.python.primitives import (
     Lock,
     Pause,
     RLock,
+    Semaphore,
     ThreadLocal,
     do,
     here,
@@ -254,8 +256,6 @@ def ignored_exception(args: Any) -> None:
 
 KEPT = (
     "Event",
-    "Semaphore",
-    "BoundedSemaphore",
     "Barrier",
     "BrokenBarrierError",
     "Timer",
@@ -315,6 +315,7 @@ def threading_module(ex: PythonExecution) -> types.ModuleType:
     module = types.ModuleType("threading", threading.__doc__)
     own: dict[str, Any] = {
         "Thread": PythonThread, "Lock": Lock, "RLock": RLock, "Condition": Condition, "local": ThreadLocal,
+        "Semaphore": Semaphore, "BoundedSemaphore": BoundedSemaphore,
         "current_thread": current_thread, "currentThread": current_thread, "get_ident": get_ident,
         "get_native_id": get_ident, "enumerate": enumerate_, "active_count": lambda: len(enumerate_()),
         "main_thread": lambda: next(iter(here()[0].heads.values())), "excepthook": ignored_exception,
