@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+from tests.own_code import published
+
+from seriatim_models.explorer.python import check
 from seriatim_workshop.corpus import drivers
 from seriatim_workshop.corpus.run import BEGIN, BUGS, END, row
+
+PAGE = (Path(__file__).parents[2] / "spec/OWN_CODE.md").read_text(encoding="utf-8")
 
 
 def result(verdict: str) -> dict[str, Any]:
@@ -28,8 +35,23 @@ def test_a_missed_bug_and_a_loud_repair_stand_in_the_table() -> None:
 
 
 def test_the_page_has_a_row_for_each() -> None:
-    from pathlib import Path
-
-    page = (Path(__file__).parents[2] / "spec/OWN_CODE.md").read_text(encoding="utf-8")
-    table = page.partition(BEGIN)[2].partition(END)[0]
+    table = PAGE.partition(BEGIN)[2].partition(END)[0]
     assert table.count("| found |") == len(BUGS)
+
+
+@pytest.mark.parametrize(("wrong", "right", "report"), published.REPORTS)
+def test_a_published_mistake_is_found_and_its_right_form_is_exhausted(
+    wrong: str, right: str, report: str
+) -> None:
+    found, quiet = check(getattr(published, wrong)), check(getattr(published, right))
+    assert found.verdict == "violated", str(found)
+    assert (quiet.verdict, quiet.redundant, quiet.blocked) == ("ok", 0, 0), str(quiet)
+    assert report in PAGE
+
+
+def test_two_timers_that_end_in_one_turn_are_in_deadline_order_too() -> None:
+    """Both sleep for a second, so the loop wakes once for both: the real `asyncio.run` loses the item, always."""
+    assert (
+        check(published.wrong_item_of_a_cancelled_getter, timers="deadline").verdict == "violated"
+    )
+    assert check(published.right_item_is_put_back, timers="deadline").verdict == "ok"

@@ -101,3 +101,27 @@ def test_a_timer_that_waits_for_idleness_shows_against_the_real_loop(
     )
     programs = (own_asyncio.generate(seed) for seed in range(16))
     assert any(own_asyncio.compared(p, tmp_path, executions=200).wrong for p in programs)
+
+
+TOGETHER = """import asyncio
+
+
+async def test():
+    seen, loop = [], asyncio.get_running_loop()
+
+    async def sleeper(name):
+        await asyncio.sleep(1)
+        seen.append(name)
+        loop.call_soon(seen.append, name.upper())
+
+    await asyncio.gather(sleeper("a"), sleeper("b"))
+    await asyncio.sleep(0)
+    return "".join(seen)
+"""
+
+
+def test_timers_for_which_the_loop_wakes_once(tmp_path: Path) -> None:
+    agreement = own_asyncio.compared(Generated(9000, TOGETHER), tmp_path)
+    assert not agreement.wrong
+    assert agreement.traces
+    assert not agreement.large

@@ -234,6 +234,7 @@ class Timers:
             return None
         timer: Timer = ended.timer
         self.pending.remove(timer)
+        self.turn += idle  # it begins a turn, in which others may end
         for other in self.pending:
             if other.number < timer.number and other.when < timer.when:
                 other.overtaken += 1
