@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python import hooks
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import named, now, record_of
+from seriatim_models.explorer.python.hooks import library, named, now, record_of
 from seriatim_models.explorer.python.places import (
     CONTENTS,
     INSTANCE,
@@ -460,10 +460,9 @@ def weak_containers() -> dict[str, Any]:
 READERS = frozenset(("json", "copy", "pprint", "statistics", "reprlib", "textwrap", "traceback"))
 """Modules whose functions read what they are given, and keep nothing of it."""
 
-known = hooks.library
-known.members = {hooks.CACHED: cached_property, hooks.ATTRIBUTES: attributes}
-known.resume = resume
-known.resumptions = Resumptions
-known.read_deeply = read_deeply
-known.readers = READERS
-known.observed_twin = observed_twin
+library.members = {hooks.CACHED: cached_property, hooks.ATTRIBUTES: attributes}
+library.resume = resume
+library.resumptions = Resumptions
+library.read_deeply = read_deeply
+library.readers = READERS
+library.observed_twin = observed_twin
