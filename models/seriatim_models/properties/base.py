@@ -10,7 +10,7 @@ Cutting a history anywhere and combining must give what mapping it whole gives; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -152,9 +152,7 @@ class Property(Generic[S]):
     case_events: ClassVar[CaseEvents | None] = None
     """Without one of them a history has no case; None if single events cannot decide that."""
     column_check: ClassVar[str] = ""
-    """``module:name`` of a `columnar.forms.ColumnCheck`, which clears whole histories held as columns."""
-    column_map: ClassVar[str] = ""
-    """``module:name`` of a `columnar.forms.ColumnMap`, which makes the summary of a chunk file from its columns."""
+    """``module:name`` of a `columnar.evaluator.ColumnCheck`, which clears whole histories held as columns."""
 
     rests_on: ClassVar[str] = "the rest of the recording belongs to it"
     """On what a violation rests besides the events of its witness; empty if every witness violates by itself. Then one
@@ -178,7 +176,7 @@ class Property(Generic[S]):
     @property
     def partitioning(self) -> Scope:
         """By what an audit of chunk files divides its work; ``run``: by time only, and the summaries are combined."""
-        return "run" if self.own("column_map") else self.scope
+        return self.scope
 
     def own(self, name: str) -> bool:
         """Whether this very class declares a columnar evaluator: a subclass judges otherwise and inherits none."""
@@ -263,16 +261,11 @@ class Fold:
         # Any: each property knows the type of its own summary
         self.summaries: list[Any] = [p.begin() if first else p.map(()) for p in properties]
 
-    def take(self, events: Sequence[Event], only: Collection[int] | None = None) -> None:
-        """Add completed events that follow those before, for all properties or only some, by number."""
+    def take(self, events: Sequence[Event]) -> None:
+        """Add completed events that follow those before."""
         for n, prop in enumerate(self.properties):
-            if only is None or n in only:
-                self.join(n, prop.map(prop.relevant(events)))
-
-    # Any: see above
-    def join(self, n: int, summary: Any) -> None:
-        """Add one property's summary of the events that follow those before."""
-        self.summaries[n] = self.properties[n].combine(self.summaries[n], summary)
+            more = prop.map(prop.relevant(events))
+            self.summaries[n] = prop.combine(self.summaries[n], more)
 
     def finish(self) -> list[Finding]:
         """The finding of every property, in their order."""

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seriatim_models.files import read_document, write_whole
-from seriatim_models.history import Event, Rejected, table
+from seriatim_models.history import Rejected
 from seriatim_models.pipeline.audit.findings import RunStatistics
 from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
@@ -343,27 +343,6 @@ def _buckets(footer: pq.FileMetaData) -> Iterator[str]:
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a chunk in the order of the run."""
     return batch.take(pc.array_sort_indices(batch["n"]))
-
-
-def find(files: Iterable[str], wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Event]:
-    """Events of one run by recorder and index, from its chunks."""
-    left = set(wanted)
-    out: dict[tuple[str, int], Event] = {}
-    for file in files:
-        if not left:
-            break
-        indices = pa.array(sorted({i for _, i in left}), pa.int64())
-        with pq.ParquetFile(file) as held:
-            i = held.read(["i"], use_threads=False)["i"].combine_chunks()
-            at = np.flatnonzero(np.asarray(pc.is_in(i, indices)))
-            if not len(at):
-                continue
-            rows = held.read(use_threads=False).take(pa.array(at)).combine_chunks()
-        for event in table.events(rows.to_batches()[0]):
-            if (event.rec, event.i) in left:
-                out[event.rec, event.i] = event
-                left.discard((event.rec, event.i))
-    return out
 
 
 def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:

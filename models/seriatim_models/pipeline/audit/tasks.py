@@ -4,7 +4,7 @@ A run in chunk files is divided in two ways (`Property.partitioning`). No event 
 
 - `judge`: what judges queues, connections or messages reads its *partition* of a run from beginning to end and gives
   findings. A state is small if it begins at the beginning: what is open, and a window of what was just seen.
-- `summarise`: what judges a run as a whole or has a form over columns, and the metrics, fold a *chunk range* and give
+- `summarise`: what judges a run as a whole, and the metrics, fold a *chunk range* and give
   summaries, which `combine` joins, `FAN` neighbours at a time, and of which `finish` makes findings.
 
 A run that comes as events is folded by `run_fold`, in the local engine and in a stream.
@@ -39,7 +39,6 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
-from seriatim_models.properties.columnar.forms import column_map
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
 from seriatim_models.properties.columnar.rows import BORN, BatchRows, Rows
 
@@ -119,25 +118,12 @@ def summarise(
 
 
 def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
-    """Add a chunk to a fold: from its columns where a property has such a form, else from its events."""
-    forms = {n: column_map(p) for n, p in enumerate(fold.properties)}
-    columnar = {n: form for n, form in forms.items() if form is not None}
-    row_based = {n for n, form in forms.items() if form is None}
-    # All columns, unless those that are looked at are known.
-    wanted = None
-    if not row_based and metrics is None:
-        wanted = sorted({"n", "bucket"}.union(*(form.columns for form in columnar.values())))
-    batch = chunks.read_chunk(file, wanted)
-    if wanted is not None and any(form.needs_more(batch) for form in columnar.values()):
-        batch = chunks.read_chunk(file)
-    for n, form in columnar.items():
-        fold.join(n, form.map(batch))
-    if row_based or metrics is not None:
-        batch = chunks.in_order(batch)
+    """Add the events of a chunk to a fold, and to the metrics."""
+    batch = chunks.in_order(chunks.read_chunk(file))
     if metrics is not None:
         metrics.add(batch)
-    for events in _batches(batch) if row_based else ():
-        fold.take(events, row_based)
+    for events in _batches(batch) if fold.properties else ():
+        fold.take(events)
 
 
 def _batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
@@ -165,18 +151,13 @@ def combine(properties: Sequence[AnyProperty], of: Sequence[TaskRecord]) -> Task
     return TaskRecord(first.run, first.property, first.number // FAN, payload)
 
 
-def finish(
-    properties: Sequence[AnyProperty], files: Mapping[str, Sequence[str]], of: Sequence[TaskRecord]
-) -> TaskRecord:
-    """The finding on a run, from the summaries of its chunk ranges; or its metrics. `files` are each run's chunks."""
+def finish(properties: Sequence[AnyProperty], of: Sequence[TaskRecord]) -> TaskRecord:
+    """The finding on a run, from the summaries of its chunk ranges; or its metrics."""
     whole = combine(properties, of)
     if whole.property == METRICS:
         return whole
     prop = properties[whole.property]
     summary = unpacked(prop, whole.payload)
-    form = column_map(prop)
-    if form is not None:
-        summary = form.with_witnesses(summary, lambda names: chunks.find(files[whole.run], names))
     return whole._replace(payload=msgspec.msgpack.encode(prop.finish(summary)))
 
 
@@ -392,15 +373,12 @@ def _audit_by_time(
     ranges = chunks.ranges(folder, manifest, RANGES_EACH * executor.workers)
     if not ranges:
         return []
-    files: dict[str, list[str]] = {}
-    for task in ranges:
-        files.setdefault(task.run, []).extend(task.files)
     joins: list[tuple[int, Join]] = []
     left = len(ranges)
     while left > FAN:
         joins.append((FAN, partial(combine, properties)))
         left = -(-left // FAN)
-    joins.append((0, partial(finish, properties, files)))
+    joins.append((0, partial(finish, properties)))
     tasks = [TaskRecord(r.run, 0, r.number, msgspec.msgpack.encode(r)) for r in ranges]
     return executor.execute(tasks, partial(_summarise, properties, measure), joins)
 

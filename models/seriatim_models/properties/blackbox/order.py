@@ -108,7 +108,6 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
-    column_map = "seriatim_models.properties.columnar.delivery_order:FORM"
 
     def map(self, events: Iterable[Event]) -> DeliveryLines:
         out = DeliveryLines()
