@@ -125,3 +125,20 @@ def test_timers_for_which_the_loop_wakes_once(tmp_path: Path) -> None:
     assert not agreement.wrong
     assert agreement.traces
     assert not agreement.large
+
+
+def test_a_loop_that_wakes_for_one_timer_alone_shows_against_the_real_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = Timers.ends
+
+    def alone(timers: Timers, idle: bool) -> object:
+        turn = timers.turn
+        handle = ends(timers, idle)
+        timers.turn = turn
+        return handle
+
+    monkeypatch.setattr(Timers, "ends", alone)
+    for program in (Generated(9001, TOGETHER), own_asyncio.generate(117)):
+        [wrong] = own_asyncio.compared(program, tmp_path).wrong
+        assert "only explored set()" in wrong
