@@ -168,3 +168,83 @@ def test_until_a_recorder_begins_anything_may_happen_unseen(first: int, tmp_path
     violated = {f.property for f in report.findings if f.verdict is Verdict.VIOLATED}
     assert violated == ({"P3"} if first == 1 else set())
     assert report.runs[0].gaps == (0 if first == 1 else 2)
+
+
+A, B, P = channel("a"), channel("b"), channel("p")
+GIVEN = {"q": "q", "ctag": "t"}
+UNBEGUN: dict[str, tuple[str, list[Line], Line]] = {
+    "another message was sent and never answered": (
+        "P1",
+        [
+            ("publish", "ok", {**P, "q": "q", "m": "m", "op": 1}),
+            ("deliver", "", {**A, **GIVEN, "m": "n", "dtag": 1}),
+        ],
+        ("publish", "invoke", {**P, "q": "q", "m": "m", "op": 1}),
+    ),
+    "the message was sent twice": (
+        "P1",
+        [
+            ("ch_open", "", A),
+            ("publish", "ok", {**P, "q": "q", "m": "m", "op": 1}),
+            ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 1}),
+            ("ack", "", {**A, "dtag": 1}),
+            ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 2}),
+        ],
+        ("publish", "invoke", {**P, "q": "q", "m": "m", "op": 1}),
+    ),
+    "the nack was sent before the message came again": (
+        "P2",
+        [
+            ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 1}),
+            ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 2}),
+            ("nack", "ok", {**A, "dtag": 1, "requeue": True, "op": 2}),
+        ],
+        ("nack", "invoke", {**A, "dtag": 1, "requeue": True, "op": 2}),
+    ),
+    "a worker's nack was sent before the message came again": (
+        "P2",
+        [
+            ("get", "", {"proc": "w", "q": "q", "m": "m"}),
+            ("get", "", {"proc": "v", "q": "q", "m": "m"}),
+            ("nack", "ok", {"proc": "w", "q": "q", "ms": ["m"], "requeue": True, "op": 2}),
+        ],
+        ("nack", "invoke", {"proc": "w", "q": "q", "ms": ["m"], "requeue": True, "op": 2}),
+    ),
+    "the ack was sent before the next message came": (
+        "P7",
+        [
+            ("consume", "invoke", {**A, **GIVEN, "prefetch": 1, "op": 3}),
+            ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 1, "prefetch": 1, "scope": "consumer"}),
+            ("deliver", "", {**A, **GIVEN, "m": "n", "dtag": 2, "prefetch": 1, "scope": "consumer"}),
+            ("ack", "ok", {**A, "dtag": 1, "op": 2}),
+        ],
+        ("ack", "invoke", {**A, "dtag": 1, "op": 2}),
+    ),
+    "another message was sent and never answered, in a plain queue": (
+        "P20",
+        [
+            ("publish", "ok", {"proc": "w", "q": "q", "m": "m", "op": 1}),
+            ("get", "", {"proc": "v", "q": "q", "m": "n", "autoack": True}),
+        ],
+        ("publish", "invoke", {"proc": "w", "q": "q", "m": "m", "op": 1}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", UNBEGUN)
+def test_what_began_nobody_knows_when_explains(why: str) -> None:
+    """A violation if all calls are recorded is none where one is known by its answer alone."""
+    id, lines, call = UNBEGUN[why]
+    assert verdict(id, events(*lines)) is not Verdict.VIOLATED
+    at = next(n for n, (ev, ph, _) in enumerate(lines) if (ev, ph) == (call[0], "ok"))
+    assert verdict(id, events(*lines[:at], call, *lines[at:])) is Verdict.VIOLATED
+
+
+def test_who_records_answers_alone_may_have_settled_without_a_line() -> None:
+    consumer = {"op": 1, **A, **GIVEN}
+    twice: list[Line] = [("deliver", "", {**A, **GIVEN, "m": "m", "dtag": n}) for n in (1, 2)]
+    asked: Line = ("consume", "invoke", consumer)
+    answered: Line = ("consume", "ok", consumer)
+    rest: list[Line] = [("qos", "invoke", {**A, "op": 2}), ("qos", "ok", {**A, "op": 2})]
+    assert verdict("P2", events(answered, *twice)) is not Verdict.VIOLATED
+    assert verdict("P2", events(asked, answered, *twice, *rest)) is Verdict.VIOLATED

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_workshop.right import broker, clients, drawing, logs, workers
 from seriatim_workshop.right.drawing import draw, history
 from seriatim_workshop.right.judging import completed, kept, sweep
@@ -59,3 +63,26 @@ def test_the_histories_are_worth_judging() -> None:
         assert seen[kind], kind
     for id in ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P15", "P20"):
         assert cases[id] > 3, (id, cases)
+
+
+def answers_alone(events: Sequence[Event]) -> list[Event]:
+    """A history as its recorder had it that writes down what returns, and nothing of what begins."""
+    left = [e for e in events if e.ph != "invoke"]
+    return [msgspec.structs.replace(e, i=i) for i, e in enumerate(left)]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_right_history_is_reported_by_its_numbered_answers_alone(block: int) -> None:
+    judged = 0
+    for seed in range(block * 100, (block + 1) * 100):
+        meaning = draw(seed)
+        events = history(meaning)
+        calls = [e for e in events if e.ph in ("", "invoke") and e.ev in ANSWERED]
+        if not meaning.ops or any(e.ph == "" for e in calls):
+            continue  # without a number an answer is the whole of its call
+        begun = completed(answers_alone(events))
+        found = [p.check(begun) for p in kept(meaning)]
+        wrong = [f"{f.property}: {f.explanation}" for f in found if f.verdict is Verdict.VIOLATED]
+        assert not wrong, f"seed {seed}: {wrong}"
+        judged += any(f.verdict is Verdict.OK for f in found)
+    assert judged > 20

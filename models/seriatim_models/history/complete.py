@@ -18,6 +18,7 @@ recorder left the field empty:
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
 | dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
+| t_lo | the answer of an ack, nack or reject of which no beginning is recorded | it began at any time: `ANY_TIME` |
 | t_lo | deliver, get | the latest of the lower bounds below |
 | conn, ch, gen | expire, inside the broker | the channel that held the message |
 
@@ -49,6 +50,7 @@ DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
 EARLIER_KEPT = 8  # incarnations of a channel whose callbacks may still run
 SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
+ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
 EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
 
@@ -319,6 +321,13 @@ def began(event: Event) -> bool:
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
 
 
+def answer_alone(event: Event) -> bool:
+    """Whether a completed settlement is an answer whose beginning is not recorded, so that it may have taken effect at
+    any time before; others of its connection may have, that were never answered.
+    """
+    return event.t_lo == ANY_TIME and event.ev in SETTLES
+
+
 def _operation(event: Event) -> tuple[object, ...]:
     """What joins the phases of an operation: its number, or who performs it."""
     who = (event.rec, event.conn)
@@ -386,6 +395,8 @@ class Completion(msgspec.Struct):
     _messages: _Messages = msgspec.field(default_factory=_Messages)
     _asked: dict[tuple[object, ...], int] = {}
     """Gets under way where there are no channels, and when they began."""
+    _sent: dict[tuple[object, ...], None] = {}
+    """Settlements under way where there are no channels; the latest `SENT_KEPT`."""
     _doubts: int = 0
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
     _opens: set[str] = set()
@@ -508,7 +519,7 @@ class Completion(msgspec.Struct):
             case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
                 new |= self._settle(event, channel)
             case "ack" | "nack" | "reject":
-                new |= channel.sent.pop((event.ev, event.op, event.dtag), {})
+                new |= self._settled_by_answer(event, channel)
         return new
 
     def _expire(self, event: Event) -> Event:
@@ -543,8 +554,8 @@ class Completion(msgspec.Struct):
             case "expire" if not event.requeue:
                 self._messages.die(event.m, event.q)
                 new["dead"] = self._leads_on(event.q) or None
-            case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
-                new |= self._settled(event, [(m, event.q) for m in event.ms or ()])
+            case "ack" | "nack" | "reject":
+                new |= self._settled_without_channel(event)
         new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
         return msgspec.structs.replace(event, **new) if new else event
 
@@ -734,6 +745,35 @@ class Completion(msgspec.Struct):
             if len(channel.sent) > SENT_KEPT:
                 del channel.sent[next(iter(channel.sent))]
         return new
+
+    def _settled_by_answer(self, event: Event, channel: _Channel) -> dict[str, object]:
+        """What a settlement was about that is answered, perhaps after its channel was opened anew."""
+        key = (event.ev, event.op, event.dtag)
+        of: _Channel | None = channel
+        while of is not None:
+            if key in of.sent:
+                return of.sent.pop(key)
+            of = of.before
+        if self._lost or event.lvl in EXACT:
+            return {}
+        if event.ph != "fail":
+            self._settle(event, channel)  # by now, and nobody knows since when
+        return {"t_lo": ANY_TIME}
+
+    def _settled_without_channel(self, event: Event) -> dict[str, object]:
+        key = (*_operation(event), event.ev, event.dtag, *(event.ms or ()))
+        about = [(m, event.q) for m in event.ms or ()]
+        if event.ph in ("", "invoke"):
+            if event.ph:
+                self._sent[key] = None
+                if len(self._sent) > SENT_KEPT:
+                    del self._sent[next(iter(self._sent))]
+            return self._settled(event, about)
+        if key in self._sent:
+            del self._sent[key]
+            return {}
+        new = self._settled(event, about) if event.ph != "fail" else {}
+        return new if self._lost or event.lvl in EXACT else new | {"t_lo": ANY_TIME}
 
     def _settled(self, event: Event, messages: Sequence[tuple[str, str]]) -> dict[str, object]:
         """Messages, each with its queue, are settled: what the event itself does not say of that."""

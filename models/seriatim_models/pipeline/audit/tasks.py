@@ -40,7 +40,7 @@ from seriatim_models.properties.blackbox.naming import (
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
-from seriatim_models.properties.columnar.rows import BORN, BatchRows, Rows
+from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
 METRICS = -1
 """Stands for the metrics where a property's number stands."""
@@ -265,7 +265,7 @@ def _judged_by_message(
     published = False
     for file in task.files:
         given, mine = _rows_of(task, file, prefilter.holders)
-        published = published or bool((given.rows.kind <= BORN).any())
+        published = published or given.rows.publishes_begin
         prefilter.take(*given._replace(rows=mine))
     # Whether anything is published is a question of the run, and so is the last traffic of a queue.
     prefiltered = prefilter.finish()._replace(published=published)

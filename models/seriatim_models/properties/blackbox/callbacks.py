@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import CaseEvents
+from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.channels import (
     CaseCounts,
     ChannelProperty,
+    Suspicion,
     TrackKey,
     Tracks,
 )
@@ -120,7 +123,8 @@ class CallReply(ChannelProperty[Calls]):
     """P13. A case is a reply (`rpc` with ``ok``; ``invoke`` is the call, `op` joins them; `key`, if both have one, says
     what was asked and what was answered), and at the wire also a call.
 
-    A reply without a call, a second reply, and a reply to another call's key violate it. Two calls of one channel at a
+    A reply without a call, where its connection's calls are recorded, a second reply, and a reply to another call's
+    key violate it. Two calls of one channel at a
     time violate it at the wire and inside the broker; above a client library the second may be waiting for the first.
     """
 
@@ -141,6 +145,7 @@ class CallReply(ChannelProperty[Calls]):
     def step(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev != "rpc" or event.op is None:
             return
+        tally.hear(event)
         if event.ph == "invoke" and began(event):
             if event.lvl in EXACT or event.lvl == "wire":
                 tally.tested += 1
@@ -171,9 +176,19 @@ class CallReply(ChannelProperty[Calls]):
             why = f"{by} got a reply to operation {event.op} at event {event.i} and before at event {before.i}"
             tally.report_violation(why, [before, event])
         elif call is None:
-            tally.report_violation(
-                f"{by} got a reply at event {event.i} to no call of its own", [event]
-            )
+            why = f"{by} got a reply at event {event.i} to no call of its own"
+            tally.suspects.append(Suspicion(why, [event]))
         elif None not in (call.key, event.key) and call.key != event.key:
             why = f"{by} called for {call.key} at event {call.i} and got the reply to {event.key} at event {event.i}"
             tally.report_violation(why, [call, event])
+
+    def finish(self, summary: Tracks[Calls]) -> Finding:
+        tally = self.total(summary)
+        tally.settle_suspects(lambda reply: reply.witness[0].conn not in tally.called)
+        return tally.finding(self.id)
+
+    def check_witness(self, witness: Sequence[Event]) -> Finding:
+        """The finding on a witness alone: that calls are recorded is taken from the run, not from an event."""
+        summary = self.combine(self.begin(), self.map(witness))
+        summary.tally.called += {e.conn for e in witness}
+        return self.finish(summary)

@@ -8,7 +8,7 @@ events from the left chunk's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -53,6 +53,12 @@ class CaseCounts(msgspec.Struct):
     """Violations that something recorded elsewhere may explain; see `Prefetch.finish`."""
     expired: list[ExpiredLease] = []
     """Messages whose lease ran out at an instant that is not known."""
+    called: list[str] = []
+    """Connections of which it is recorded that calls begin."""
+    answered: list[str] = []
+    """Connections of which answers with a number are recorded; one without is the whole of its call."""
+    unbegun: list[str] = []
+    """Connections of which a settlement is recorded by its answer alone: they may have made others."""
 
     def report_violation(self, why: str, witness: list[Event]) -> None:
         """Count a violation, and keep it if its witness is the smallest so far."""
@@ -81,6 +87,33 @@ class CaseCounts(msgspec.Struct):
         self._add(other.violations, other.why, other.witness)
         self.suspects += other.suspects
         self.expired += [k for k in other.expired if k not in self.expired]
+        for mine, more in zip(self._connections(), other._connections(), strict=True):
+            mine += [c for c in more if c not in mine]
+
+    def _connections(self) -> tuple[list[str], ...]:
+        return self.called, self.answered, self.unbegun
+
+    def hear(self, event: Event) -> None:
+        """Take in that a call begins, or is answered."""
+        if event.ph in ("", "invoke") and event.conn not in self.called:
+            self.called.append(event.conn)
+        elif event.ph == "ok" and event.op is not None and event.conn not in self.answered:
+            self.answered.append(event.conn)
+
+    def settles_unseen(self, conn: str) -> bool:
+        """Whether a connection may have settled something without a line of it: some or all that is recorded there are
+        answers, as where only what the broker sends is seen.
+        """
+        return conn in self.unbegun or (conn in self.answered and conn not in self.called)
+
+    def settle_suspects(self, explained: Callable[[Suspicion], bool]) -> None:
+        """Report the suspicions that nothing explains; each was counted as tested."""
+        for suspect in self.suspects:
+            if explained(suspect):
+                self.tested -= 1
+                self.untestable += 1
+            else:
+                self.report_violation(suspect.why, suspect.witness)
 
 
 def _rank(why: str, witness: list[Event]) -> tuple[int, int, str]:

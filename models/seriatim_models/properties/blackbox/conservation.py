@@ -100,14 +100,14 @@ class ConservationSummary(Lifecycles):
 
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     published: bool = False
-    """Whether the history is known to record publishes besides those summarised here."""
+    """Whether the history is known to record how publishes begin, besides those summarised here."""
 
 
 class Conservation(LifecycleProperty):
     """P1. Three kinds of case.
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, if the
-      history records no publish at all, or of this message only an answer that came later.
+      history records no publish's beginning, or of this message only an answer that came later.
     - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
       settlement certainly took effect: its channel answered a later call (`sessions`). Open otherwise, if the
       settlement failed or its outcome is unknown, and for messages that were published more than once.
@@ -115,7 +115,8 @@ class Conservation(LifecycleProperty):
       Drained means that somebody saw depth 0 after the last traffic, and that the end of every channel that had
       consumed from the queue or polled it was confirmed, so that nothing can be in flight, or that nothing was seen
       held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, and for
-      consumers that acknowledge on push (what they were sent and never saw is gone by their own wish).
+      consumers that acknowledge on push (what they were sent and never saw is gone by their own wish), and where of
+      some connection only answers are recorded.
 
     Where the system was ended on purpose (a `gap` with `fault`), a loss is definite only if the queue declares that
     confirmed messages survive that kind of fault (`survives`), and a message that comes again only if it declares so
@@ -209,7 +210,7 @@ class Conservation(LifecycleProperty):
             elif event.args.get("rest") is True:
                 traffic.rest = pos
         elif ev == "consume":
-            if event.ph in ("", "invoke"):
+            if event.ph != "fail":
                 uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
         elif ev == "declare" and ("survives" in event.args or "settled" in event.args):
@@ -381,7 +382,8 @@ class Conservation(LifecycleProperty):
         begun = sent.get(m)
         if begun and begun.pos < first.pos:
             return "", []
-        if not (sent or summary.published) or summary.gap_between(-1, first.pos):
+        calls = summary.published or any(b.begins for b in summary.births.values())
+        if not calls or summary.gap_between(-1, first.pos):
             return None, []
         if begun and begun.event.ph in ("ok", "info"):
             return None, []  # of an answer alone nobody knows when the call began
@@ -396,6 +398,8 @@ class Conservation(LifecycleProperty):
         look = traffic.looks[q]
         if any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items()):
             return False
+        if summary.sessions.quiet:
+            return False  # polls and consumers that nobody answered are not recorded
         if look.depth or summary.gaps or not {q, ""}.isdisjoint((*traffic.leaky, *traffic.unknown)):
             return False
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
@@ -458,7 +462,7 @@ class Conservation(LifecycleProperty):
         if not acquired:
             return f"{m} was confirmed for {q}, which was drained, but nobody ever got it", []
         last = max(acquired, key=lambda s: s.pos)
-        if last.event.q != q:
+        if last.event.q != q or summary.settles_unseen(last.by):
             return None
         if any(s.final for s in summary.swept(last, summary.n)):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.channels import (
@@ -22,6 +22,8 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
+
+CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
 
 
 class Outstanding(msgspec.Struct):
@@ -57,19 +59,20 @@ class Prefetch(ChannelProperty[Outstanding]):
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
     rests_on = ""
     case = "a delivery to a consumer with a prefetch whose scope is known"
-    reads = (
-        frozenset({"deliver", "expire", "ch_open", "recover", "qos", "consume", "cancel", GAP})
-        | SETTLES
-    )
+    reads = CALLS | {"deliver", "expire", "ch_open", GAP}
     summary_type = Tracks[Outstanding]
 
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True, swept=0)
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if event.ev in CALLS:
+            tally.hear(event)
         if event.ev in SETTLES:
             if began(event):
                 self._settle(state, event)
+            if answer_alone(event) and event.conn not in tally.unbegun:
+                tally.unbegun.append(event.conn)
         elif event.ev == "expire":
             key = LifecycleKey(event.q, event.m)
             state.open.pop(key, None)
@@ -78,7 +81,7 @@ class Prefetch(ChannelProperty[Outstanding]):
             unknown = event.lvl not in EXACT or (bool(event.requeue) and not event.conn)
             if unknown and lease not in tally.expired:
                 tally.expired.append(lease)
-        elif event.ev in ("recover", "qos", "consume", "cancel"):
+        elif event.ev in CALLS:
             self._call(state, event)
         elif acquires(event) and not event.autoack:
             if self._counts(state, event):
@@ -154,16 +157,16 @@ class Prefetch(ChannelProperty[Outstanding]):
             tally.suspects.append(Suspicion(why, shown))
 
     def finish(self, summary: Tracks[Outstanding]) -> Finding:
-        """The finding; a lease that ran out at an unknown instant may have freed what looks held."""
+        """The finding; a lease that ran out, or a settlement that began, nobody knows when may have freed what looks
+        held.
+        """
         tally = self.total(summary)
-        for why, held in ((s.why, s.witness) for s in tally.suspects):
-            if any(
-                ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
-                for e in held
+        tally.settle_suspects(
+            lambda suspect: any(
+                tally.settles_unseen(e.conn)
+                or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
+                for e in suspect.witness
                 for conn in {e.conn, ""}
-            ):
-                tally.tested -= 1
-                tally.untestable += 1
-            else:
-                tally.report_violation(why, held)
+            )
+        )
         return tally.finding(self.id)

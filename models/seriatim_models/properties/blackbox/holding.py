@@ -85,6 +85,7 @@ class OneHolder(LifecycleProperty):
                 or summary.may_precede(after, before)
                 or summary.copied(after.event)
                 or summary.may_be_gone(before.by, after.pos, after.event)
+                or summary.settles_unseen(before.by)
                 # What began its consumers may be among lost lines: their queues may be two, or handing out settle.
                 or (not after.event.q and summary.gap_between(-1, after.pos))
             ):

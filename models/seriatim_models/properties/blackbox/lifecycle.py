@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
 from seriatim_models.history.complete import began as began
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
-from seriatim_models.properties.blackbox.naming import NOBODY, Holder, ends, holder
+from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, ends, holder
 from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 ACQUIRES = frozenset({"deliver", "get"})
@@ -87,6 +87,11 @@ class Birth(msgspec.Struct, array_like=True):
         """How many copies there may be."""
         return max(self.begun, self.answered)
 
+    @property
+    def begins(self) -> bool:
+        """Whether the beginning of a publish is recorded; of answers alone nobody knows how many were never given."""
+        return bool(self.begun or (self.sent and self.sent.event.lvl in EXACT))
+
 
 class Sweep(msgspec.Struct, array_like=True, gc=False):
     """A command for all that its channel holds up to a delivery tag; tag 0 stands for everything, seen or not yet."""
@@ -144,6 +149,8 @@ class Lifecycles(msgspec.Struct):
     """Queues whose messages may die by themselves: limited in age or length."""
     takers: dict[str, dict[Holder, int]] = {}
     """Of each queue, who consumed or polled, and since when."""
+    unbegun: list[Holder] = []
+    """Connections, or workers, of which a settlement is recorded by its answer alone: they may have made others."""
     tested: int = 0
     untestable: int = 0
     suspects: list[Suspect] = []
@@ -151,6 +158,10 @@ class Lifecycles(msgspec.Struct):
     def gap_between(self, after: int, before: int) -> bool:
         """Whether lines were lost between two positions."""
         return bisect_right(self.gaps, after) < bisect_right(self.gaps, before)
+
+    def settles_unseen(self, by: Holder) -> bool:
+        """Whether a holder may have settled something without a line of it: beginnings are not recorded there."""
+        return connection(by) in self.unbegun or by.conn in self.sessions.quiet
 
     def swept(self, taken: Step, before: int) -> list[Sweep]:
         """The commands sent before a position that may have settled a delivery together with others."""
@@ -226,11 +237,11 @@ class Lifecycles(msgspec.Struct):
         return not self.sessions.lasts(by, first.pos, first.event.lvl)
 
     def copied(self, event: Event) -> bool:
-        """Whether a message's name may stand for several copies in its queue. Of one whose publish is not seen, in a
-        recording with lost lines, nobody knows.
+        """Whether a message's name may stand for several copies in its queue. Of one whose publish is not seen to
+        begin, though it is answered or lines were lost, nobody knows.
         """
         born = [b for q in {event.q, ""} if (b := self.births.get(LifecycleKey(q, event.m)))]
-        if self.gaps and not any(b.begun for b in born):
+        if (self.gaps or born) and not any(b.begins for b in born):
             return True
         if self.dead:  # a copy in any queue may have come here
             births = [b for key, b in self.births.items() if key.m == event.m]
@@ -369,6 +380,8 @@ class LifecycleProperty(Property[Lifecycles]):
     def _settled(self, out: Lifecycles, event: Event) -> None:
         if event.ph in ("fail", "info"):
             out.voided[command(event)] = event.ph
+        if answer_alone(event) and (by := connection(holder(event))) not in out.unbegun:
+            out.unbegun.append(by)
         if not began(event):
             return
         if event.multiple and event.dtag is not None:
@@ -399,6 +412,7 @@ class LifecycleProperty(Property[Lifecycles]):
             left.sweeps.setdefault(by, []).extend(moved_sweeps)
         left.voided |= right.voided
         left.expired += [k for k in right.expired if k not in left.expired]
+        left.unbegun += [by for by in right.unbegun if by not in left.unbegun]
         left.declared += [q for q in right.declared if q not in left.declared]
         left.mortal += [q for q in right.mortal if q not in left.mortal]
         left.dead += [q for q in right.dead if q not in left.dead]

@@ -219,7 +219,7 @@ class _LinearityPass:
             answered = event.ev == "get" and event.ph not in ("invoke", "fail", "info")
             inside.untestable += answered or acquires(event)
         elif event.ev == "publish":
-            inside.published = True
+            inside.published = inside.published or event.ph in ("", "invoke")
         else:
             return event.ev in SETTLES
         return True
@@ -246,9 +246,11 @@ class _LinearityPass:
 
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
-        inside.published = True
-        if _several_lines(event):
-            self.leave(inside)
+        inside.published = inside.published or event.ph in ("", "invoke")
+        if _several_lines(event) or (event.ph == "ok" and not inside.published):
+            self.leave(
+                inside
+            )  # of answers alone nobody knows what was never answered, nor since when it was there
         if inside.out:
             return
         if event.ph == "fail":

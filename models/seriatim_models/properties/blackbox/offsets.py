@@ -70,7 +70,7 @@ class ReaderState(msgspec.Struct, array_like=True):
 
     def commit(self, event: Event, n: int) -> None:
         """Take in a phase of a commit. The last that takes effect is in force, be it higher or lower."""
-        if event.ph in ("invoke", "info", ""):
+        if event.ph != "fail":
             self.asked = _further(self.asked, event)
         own = next((c for c in self.under_way if _same_commit(c.event, event)), None)
         if event.ph == "invoke":
@@ -78,7 +78,12 @@ class ReaderState(msgspec.Struct, array_like=True):
             del self.under_way[:-OPEN_KEPT]
             if self.committed is not None:
                 self._bound(_lower(self.committed, event), n, [*self.grounds[:1], event])
-        elif event.ph == "info" and own:
+        elif event.ph == "info":
+            if own is None:  # its beginning is not recorded
+                self.under_way.append(own := OpenCommit(event, event))
+                del self.under_way[:-OPEN_KEPT]
+                if self.committed is not None:
+                    self._bound(_lower(self.committed, event), n, [*self.grounds[:1], event])
             own.unknown = True
         elif own and event.ph == "fail":
             self.under_way.remove(own)

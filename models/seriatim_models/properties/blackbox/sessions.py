@@ -85,6 +85,10 @@ class Sessions(msgspec.Struct):
     """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
     refused: set[Holder] = set()
     """Channels and connections that the broker closed, for a reason that was recorded."""
+    begun: set[str] = set()
+    """Connections that began a call."""
+    numbered: set[str] = set()
+    """Connections of which an answer with the number of its call is recorded."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
 
@@ -98,6 +102,10 @@ class Sessions(msgspec.Struct):
             of_connection = event.ch is None or event.ev == "conn_close"
             by = connection(holder(event)) if of_connection else holder(event)
             key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
+            if event.ph == "invoke":
+                self.begun.add(event.conn)
+            elif event.op is not None:
+                self.numbered.add(event.conn)
             signs = self.calls if event.ph == "invoke" else self.answers
             signs.setdefault(key, []).append(PlacedEvent(pos, event))
 
@@ -116,6 +124,8 @@ class Sessions(msgspec.Struct):
                     PlacedEvent(p.pos + shift, p.event) for p in positions
                 )
         self.refused |= right.refused
+        self.begun |= right.begun
+        self.numbered |= right.numbered
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -132,6 +142,13 @@ class Sessions(msgspec.Struct):
                 known = self.lives.get(key.by)
                 if call.pos < answer.pos and (known is None or known[0].pos < call.pos):
                     self.lives[key.by] = call, answer
+
+    @property
+    def quiet(self) -> set[str]:
+        """Connections of which answers alone are recorded: some have a number, and nothing began. They may have sent
+        anything that is not answered.
+        """
+        return self.numbered - self.begun
 
     def sign_before(self, by: Holder, at: int) -> bool:
         """Whether a sign of a holder's end was recorded before a position."""

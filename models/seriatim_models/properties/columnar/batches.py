@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history import Event, table
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import ANY_TIME, EXACT, SETTLES
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
 )
@@ -43,7 +43,7 @@ from seriatim_models.properties.columnar.rows import (
 
 COLUMNS = (
     "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
-    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args",
+    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args", "t_lo",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
 
@@ -101,6 +101,7 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     publish = ev.among("publish")
     kind[publish] = SENT
     kind[publish & ph.among("ok")] = CONFIRMED
+    kind[publish & ph.among("info")] = OTHER
     kind[publish & exact] = BORN
     kind[publish & ph.among("fail")] = REFUSED
     acquired = ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")
@@ -209,7 +210,8 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
     several = _flags(column_of(batch, "multiple"), False)
-    sweeping = ev.among(*SETTLES) & (several | coded(batch, "ph").among("fail", "info"))
+    unbegun = np.asarray(pc.fill_null(column_of(batch, "t_lo"), 0)) == ANY_TIME
+    sweeping = ev.among(*SETTLES) & (several | unbegun | coded(batch, "ph").among("fail", "info"))
     poll = ev.among("get") & coded(batch, "m").among("")
     at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)
     if not len(at):

@@ -288,7 +288,7 @@ class Prefilter:
             self._judge.poll(self._kept.traffic, event)
         self._take_general(general)
         if len(rows.n):
-            self._published |= bool((rows.kind <= BORN).any())
+            self._published |= rows.publishes_begin
             self._advance_messages(rows)
             self._opens.tidy()
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -50,10 +50,10 @@ GENERAL = Conservation.reads - TRAFFIC
 
 def is_general(event: Event) -> bool:
     """Whether an event says something of more than the messages that it names: also a settlement that may cover what
-    was not seen, or has no effect, and a poll that names no message.
+    was not seen, or has no effect, or began nobody knows when, and a poll that names no message.
     """
     if event.ev in SETTLES:
-        return bool(event.multiple) or event.ph in ("fail", "info")
+        return bool(event.multiple) or event.ph in ("fail", "info") or answer_alone(event)
     return event.ev in GENERAL or (event.ev == "get" and not event.m)
 
 
@@ -70,6 +70,11 @@ class Rows(NamedTuple):
     """The number of the holder, in the table that made the rows; means nothing but for steps of lifecycles."""
     redelivered: Smalls
     """Of an acquisition: -1 unknown, 0, 1 or `SURELY`."""
+
+    @property
+    def publishes_begin(self) -> bool:
+        """Whether the beginning of a publish is among them."""
+        return bool(((self.kind == SENT) | (self.kind == BORN)).any())
 
     def only(self, which: Bools | Ints) -> Rows:
         """Some of the rows, or all in another order."""
@@ -177,6 +182,8 @@ def kind_of_publish(event: Event) -> int:
         return REFUSED
     if event.lvl in EXACT:
         return BORN
+    if event.ph == "info":
+        return OTHER
     return CONFIRMED if event.ph == "ok" else SENT
 
 
