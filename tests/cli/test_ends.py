@@ -103,3 +103,54 @@ def test_a_signal_ends_a_command_without_a_traceback(
     assert process.returncode == code, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1] == f"seriatim: {said}"
+
+
+OWN_TESTS = """
+import threading
+
+
+def test_long():
+    seen = []
+    threads = [threading.Thread(target=lambda: [seen.append(k) for k in range(9)]) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+def test_long_too():
+    test_long()
+"""
+
+
+@pytest.mark.parametrize(
+    "after",
+    [0.2, 1.0, *(pytest.param(k / 10, marks=pytest.mark.slow) for k in (1, 3, 5, 8, 12, 15, 20))],
+)
+def test_ctrl_c_while_processes_are_started_ends_them_all_in_one_word(
+    after: float, tmp_path: Path
+) -> None:
+    """A terminal sends it to all of them, and some are still importing what they need."""
+    own = tmp_path / "test_own.py"
+    own.write_text(OWN_TESTS)
+    begin = "import seriatim_models.start as s; print(flush=True); s.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", begin, "check", str(own), "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(after)
+            assert process.poll() is None, process.communicate()
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1] == "seriatim: interrupted"

@@ -136,6 +136,29 @@ def test_timers_in_the_order_of_their_deadlines(
     assert run(command) == 1
 
 
+def test_tests_are_run_side_by_side(counter: Path, tmp_path: Path) -> None:
+    """The verdicts are those of one process; an error in one of them is one sentence."""
+    found = {}
+    for jobs in ("1", "3"):
+        out = tmp_path / f"{jobs}.json"
+        assert run(["check", str(counter), "--jobs", jobs, "--json", str(out)]) == 1
+        programs = json.loads(out.read_text())["programs"]
+        found[jobs] = [(p["program"], p["verdict"], p["traces"]) for p in programs]
+    assert found["1"] == found["3"]
+    assert len({verdict for _, verdict, _ in found["1"]}) == 2
+
+
+def test_an_error_in_one_of_several_processes_is_one_sentence(
+    counter: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = counter.with_name("test_wrong.py")
+    wrong.write_text("import socket\n\n\ndef test_socket():\n    socket.socket()\n")
+    assert run(["check", str(wrong), str(counter), "--jobs", "2"]) == 2
+    errors = capfd.readouterr().err
+    assert "socket.socket is outside the model" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
+
+
 def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tests = ("test_right", "TestCounter::test_method", "test_coroutine")
     assert run(["check", *(f"{counter}::{test}" for test in tests)]) == 0

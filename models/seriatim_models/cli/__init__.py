@@ -8,6 +8,7 @@ What is slow to import is imported by the command that needs it.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from copy import copy
@@ -28,7 +29,7 @@ from seriatim_models.cli.listing import listing
 from seriatim_models.cli.matrix import matrix
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
-from seriatim_models.cli.running import checked_outputs, run_command
+from seriatim_models.cli.running import INTERRUPTED, checked_outputs, run_command
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
@@ -99,7 +100,10 @@ app.add_command(hidden, "museum")  # what the command was called first
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     checked_outputs()
-    sys.exit(run(arguments))
+    code = run(arguments)
+    if code == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what it started is being ended
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -87,8 +87,8 @@ ANNOTATED = 3
 @number_option("--seed", "Seed of a sampling strategy [dim](0 by default)[/].")
 @number_option(
     "--jobs",
-    "Processes: so many programs at once, and a program's schedules split among those to spare "
-    "[dim](as many programs as there are processors, none split)[/].",
+    "Processes: so many programs or tests at once, and a program's schedules split among those to spare "
+    "[dim](as many at once as there are processors, none split)[/].",
     COUNT,
 )
 @click.option(
@@ -151,7 +151,7 @@ def check(
                 "tests of your own (FILE.py::test) go without programs, mutants and --attributes; "
                 "--replay needs one test"
             )
-        report.programs.extend(own_runs(names, search, modules, token))
+        report.programs.extend(own_runs(names, search, modules, token, jobs))
         report.seconds = time.monotonic() - begun
         return finish(report, out, verbose)
     if modules or timers != "any":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
+from typing import Protocol
 
 from seriatim_models.cli.console import ProgressCallback, ProgressDisplay
 from seriatim_models.cli.report_builder import program_run
@@ -53,6 +54,17 @@ class SearchOptions:
         return typed
 
 
+class Searches(Protocol):
+    """A search that can be sent to a process."""
+
+    @property
+    def name(self) -> str:
+        """The name under which its progress is shown."""
+
+    def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
+        """Search, in as many processes as `processes` if it can be split."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One program, perhaps over a mutant, under one search."""
@@ -88,7 +100,7 @@ class Job:
         return program_run(result, self.search.strategy, self.search.options)
 
 
-def run_jobs(jobs: Sequence[Job], noun: str, processes: int | None = None) -> list[ProgramRun]:
+def run_jobs(jobs: Sequence[Searches], noun: str, processes: int | None = None) -> list[ProgramRun]:
     """Run all jobs with progress, side by side; each in several processes if more of them are asked for than jobs.
 
     Only if asked: which of several counterexamples is found first then depends on who is quicker.
@@ -101,7 +113,9 @@ def run_jobs(jobs: Sequence[Job], noun: str, processes: int | None = None) -> li
         return _together(jobs, work, side_by_side, split_into)
 
 
-def _one_by_one(jobs: Sequence[Job], work: ProgressDisplay, split_into: int) -> list[ProgramRun]:
+def _one_by_one(
+    jobs: Sequence[Searches], work: ProgressDisplay, split_into: int
+) -> list[ProgramRun]:
     runs = []
     for job in jobs:
         with work.item(job.name) as report:
@@ -111,39 +125,30 @@ def _one_by_one(jobs: Sequence[Job], work: ProgressDisplay, split_into: int) -> 
 
 
 def _together(
-    jobs: Sequence[Job], work: ProgressDisplay, processes: int, split_into: int
+    jobs: Sequence[Searches], work: ProgressDisplay, side_by_side: int, split_into: int
 ) -> list[ProgramRun]:
+    from seriatim_models.explorer.search.child_process import processes
+
     done: dict[int, ProgramRun] = {}
-    # Spawned, not forked: they share nothing with this process.
-    context = multiprocessing.get_context("spawn")
-    messages: SimpleQueue[tuple[int, str]] = context.SimpleQueue()
-    with ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_connect, initargs=(messages,)
-    ) as pool:
+    messages: SimpleQueue[tuple[int, str]] = multiprocessing.get_context("spawn").SimpleQueue()
+    with processes(side_by_side, _connect, messages) as pool:
         pending: dict[Future[ProgramRun], int] = {
             pool.submit(_run, job, n, split_into): n for n, job in enumerate(jobs)
         }
-        try:
-            while pending:
-                work.describe(
-                    " and ".join(jobs[n].name for n in sorted(pending.values())[:processes])
-                )
-                ended: set[Future[ProgramRun]] = set()
-                while not ended:
-                    ended = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED).done
-                    while not messages.empty():
-                        n, text = messages.get()
-                        work.note(jobs[n].name, text)
-                for future in ended:
-                    n = pending.pop(future)
-                    done[n] = run = future.result()
-                    work.finished(jobs[n].name, run.seconds, run.complete)
-        except BaseException:
-            for future in pending:
-                future.cancel()
-            for process in list(pool._processes.values()):
-                process.terminate()
-            raise
+        while pending:
+            work.describe(
+                " and ".join(jobs[n].name for n in sorted(pending.values())[:side_by_side])
+            )
+            ended: set[Future[ProgramRun]] = set()
+            while not ended:
+                ended = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED).done
+                while not messages.empty():
+                    n, text = messages.get()
+                    work.note(jobs[n].name, text)
+            for future in ended:
+                n = pending.pop(future)
+                done[n] = run = future.result()
+                work.finished(jobs[n].name, run.seconds, run.complete)
     return [done[n] for n in range(len(jobs))]
 
 
@@ -157,5 +162,5 @@ def _connect(messages: SimpleQueue[tuple[int, str]]) -> None:
     _messages = messages
 
 
-def _run(job: Job, n: int, split_into: int) -> ProgramRun:
+def _run(job: Searches, n: int, split_into: int) -> ProgramRun:
     return job.run(lambda executions, text="", /: _messages.put((n, text)), split_into)

@@ -7,10 +7,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seriatim_models.cli.jobs import SearchOptions
+from seriatim_models.cli.console import ProgressCallback
+from seriatim_models.cli.jobs import SearchOptions, run_jobs
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.properties.base import Verdict
@@ -78,40 +80,62 @@ def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionD
 
 
 def own_runs(
-    names: tuple[str, ...], search: SearchOptions, modules: tuple[str, ...], token: str | None
+    names: tuple[str, ...],
+    search: SearchOptions,
+    modules: tuple[str, ...],
+    token: str | None,
+    processes: int | None = None,
 ) -> list[ProgramRun]:
-    """Run each test under its schedules, or under the one of a token. Raises `UsageError`."""
-    from seriatim_models.explorer import ExplorerError
-
-    runs = []
-    for name in names:
-        for target in tests_in(name):
-            with importable(Path(target.path).parent):
-                try:
-                    result = _run(target, search, modules, token)
-                except ExplorerError as error:
-                    raise UsageError(f"{name}: {error}") from error
-            runs.append(own_run(target, result, search, modules))
-    return runs
+    """Run each test under its schedules, or under the one of a token; so many side by side. Raises `UsageError`."""
+    jobs = [
+        OwnTest(name, target, search, modules, token) for name in names for target in tests_in(name)
+    ]
+    return run_jobs(jobs, "tests", processes)
 
 
-def _run(
-    target: Target, search: SearchOptions, modules: tuple[str, ...], token: str | None
-) -> PythonResult:
-    from seriatim_models.explorer import Dpor, Pct, Pos, Random, Replay
-    from seriatim_models.explorer.python.execution import Search
-    from seriatim_models.explorer.python.front import explored, known_modules
+@dataclass(frozen=True)
+class OwnTest:
+    """One test under one search, which is not split."""
 
-    known_modules(modules)
-    state = Search()
-    state.timers = search.timers
-    strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
-    strategy: Any = Dpor()
-    if token is not None:
-        strategy = Replay(token)
-    elif search.strategy != "dpor":
-        strategy = strategies[search.strategy](seed=search.seed or 0)
-    return explored(target, state, strategy, modules, search.seconds, {})
+    asked: str
+    """What the command line called it, or its file."""
+    target: Target
+    search: SearchOptions
+    modules: tuple[str, ...]
+    token: str | None
+
+    @property
+    def name(self) -> str:
+        """The name under which its progress is shown."""
+        return f"{Path(self.target.path).name}::{self.target.name}"
+
+    def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
+        """Explore it. Raises `UsageError`."""
+        from seriatim_models.explorer import Dpor, ExplorerError, Pct, Pos, Random, Replay, Watch
+        from seriatim_models.explorer.python.execution import Search
+        from seriatim_models.explorer.python.front import explored, known_modules
+
+        search = self.search
+        state = Search()
+        state.timers = search.timers
+        strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
+        strategy: Any = Dpor()
+        if self.token is not None:
+            strategy = Replay(self.token)
+        elif search.strategy != "dpor":
+            strategy = strategies[search.strategy](seed=search.seed or 0)
+        options: dict[str, Any] = {}
+        if on_progress is not None:
+            options["progress"] = Watch(lambda p: on_progress(p.executions, str(p)))
+        with importable(Path(self.target.path).parent):
+            try:
+                known_modules(self.modules)
+                result = explored(
+                    self.target, state, strategy, self.modules, search.seconds, options
+                )
+            except ExplorerError as error:
+                raise UsageError(f"{self.asked}: {error}") from error
+            return own_run(self.target, result, search, self.modules)
 
 
 @contextmanager

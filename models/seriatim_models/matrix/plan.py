@@ -10,11 +10,12 @@ from functools import partial
 
 import msgspec
 
+from seriatim_models.explorer.search.child_process import processes
 from seriatim_models.matrix.cells import Mode, pairs
 from seriatim_models.matrix.states import SystemState, edge_problem, explore_states
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.totals import EdgeProblem
-from seriatim_models.matrix.work import PATIENCE, PairData, processes, universe_of
+from seriatim_models.matrix.work import PATIENCE, PairData, universe_of
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 

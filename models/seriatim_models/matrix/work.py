@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import errno
 import gc
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, get_args
+from typing import BinaryIO, TypeVar, get_args
 
 import msgspec
 
 import seriatim
 import seriatim_models
-from seriatim_models.explorer.search.child_process import end_with
+from seriatim_models.explorer.search.child_process import processes
 from seriatim_models.files import decoded, read_whole
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
@@ -253,42 +250,6 @@ def perform_in_processes(todo: Iterable[PairBatch], jobs: int) -> Iterator[list[
                 return
             ended, pending = wait(pending, PATIENCE, return_when=FIRST_COMPLETED)
             yield [done for future in ended for done in future.result()]
-
-
-class ShieldedProcesses(ProcessPoolExecutor):
-    """A pool whose processes begin with Ctrl-C blocked: one that came before `_begin` would print a traceback."""
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Submit a call, for which a process may be started."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def processes(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool whose processes leave Ctrl-C to this one, and are ended with it, or when the body is left."""
-    pool = ShieldedProcesses(
-        jobs,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(os.getpid(),),
-    )
-    try:
-        yield pool
-    finally:
-        working = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in working:
-            process.terminate()
-
-
-def _begin(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent)
-    gc.freeze()  # as in `perform_here`
 
 
 def performer(jobs: int) -> Perform:

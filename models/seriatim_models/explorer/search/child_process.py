@@ -1,10 +1,18 @@
-"""A process that works for another one, and ends when that does."""
+"""Processes that work for another one, and end when that does."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import multiprocessing
 import os
 import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -19,3 +27,46 @@ def end_with(parent: int) -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before that
             os._exit(1)
+
+
+class ShieldedProcesses(ProcessPoolExecutor):
+    """A pool whose processes begin with Ctrl-C blocked: one that came before `_begin` would print a traceback."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Submit a call, for which a process may be started."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def processes(
+    jobs: int, begin: Callable[..., None] | None = None, *given: Any
+) -> Iterator[ProcessPoolExecutor]:
+    """Give a pool whose processes leave Ctrl-C to this one, and are ended with it, or when the body is left.
+
+    They are spawned, not forked: they share nothing with this process. Each calls `begin` first, with what is given.
+    """
+    pool = ShieldedProcesses(
+        jobs,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(os.getpid(), begin, given),
+    )
+    try:
+        yield pool
+    finally:
+        working = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in working:
+            process.terminate()
+
+
+def _begin(parent: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)
+    gc.freeze()  # what the imports have left need not be looked at again
+    if begin is not None:
+        begin(*given)
