@@ -248,3 +248,43 @@ def test_who_records_answers_alone_may_have_settled_without_a_line() -> None:
     rest: list[Line] = [("qos", "invoke", {**A, "op": 2}), ("qos", "ok", {**A, "op": 2})]
     assert verdict("P2", events(answered, *twice)) is not Verdict.VIOLATED
     assert verdict("P2", events(asked, answered, *twice, *rest)) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["before-its-answer", "begun-again"])
+@pytest.mark.parametrize("noted", [False, True], ids=["first-note", "second-note"])
+def test_a_consumer_holds_what_it_was_given_before_its_answer(again: bool, noted: bool) -> None:
+    """Its prefetch is used up, so it does not wait beside the message that comes last."""
+    c, p = channel("c"), channel("p")
+    here = {**c, "q": "q", "ctag": "t"}
+
+    def published(n: int) -> list[Line]:
+        sent = {**p, "q": "q", "m": f"m{n}", "op": n}
+        return [("publish", "invoke", sent), ("publish", "ok", sent)]
+
+    def given(n: int) -> Line:
+        return ("deliver", "", {**here, "m": f"m{n}", "dtag": n, "redelivered": False})
+
+    rest: Line = ("note", "", {"args": {"rest": True}})
+    begins: Line = ("consume", "invoke", {**here, "op": 90})
+    answered: Line = ("consume", "ok", {**here, "op": 90})
+    between = [given(1), given(2)]
+    if again:  # cancelled with one in its hands, it begins again and is given another
+        between = [given(1), answered, ("cancel", "invoke", {**here, "op": 91})]
+        between += [("cancel", "ok", {**here, "op": 91}), begins, given(2)]
+    history = events(
+        ("ch_open", "", c),
+        ("ch_open", "", p),
+        *([rest] if noted else []),
+        ("qos", "", {**c, "prefetch": 2, "scope": "consumer"}),
+        *published(1),
+        *published(2),
+        *published(3),
+        begins,
+        *between,
+        answered,
+        rest,
+        ("ch_close", "invoke", c),
+        ("ch_close", "ok", c),
+        ("get", "ok", {**p, "q": "q", "m": "m3", "dtag": 1, "redelivered": False}),
+    )
+    assert verdict("P14", history) is not Verdict.VIOLATED

@@ -217,7 +217,10 @@ def _consume(state: RestState, queue: RestingQueue, event: Event) -> None:
         channel = state.channels.get(by)
         limit = _least(event.prefetch, channel.own if channel else None)
         choosy = bool(event.nolocal) or bool(event.args)
-        mine = RestingConsumer(name, None, limit, bool(event.exclusive), choosy)
+        holds = sum(
+            held.consumer == name for held in queue.held.values()
+        )  # of one that it was before
+        mine = RestingConsumer(name, None, limit, bool(event.exclusive), choosy, holds)
         queue.consumers[name] = mine
     if event.ph in ("", "ok"):
         mine.ok = event

@@ -225,7 +225,10 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             if event.ph in ("", "ok"):
                 limit = state.qos.get(holder(event))
                 credit = limit if limit == 0 else event.prefetch or limit
-                idle.consumers[consumer(event)] = Waiter(credit, event)
+                # What it was given before this answer, or before it was cancelled and began again, it may hold still.
+                mine = state.held.get(holder(event), {}).values()
+                holds = sum(of == consumer(event) for of in mine)
+                idle.consumers[consumer(event)] = Waiter(credit, event, holds)
         elif event.ev == "cancel":
             self._pause(state, idle)
             idle.consumers.pop(consumer(event), None)
@@ -238,11 +241,12 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                 idle.early[event.m] = None
                 if len(idle.early) > EARLY_KEPT:
                     del idle.early[next(iter(idle.early))]
-            waiter = idle.consumers.get(consumer(event))
-            if waiter is not None and not event.autoack:
-                waiter.holds += 1
+            if event.ev == "deliver" and not event.autoack:
                 held = state.held.setdefault(holder(event), {})
                 held[LifecycleKey(event.q, event.m)] = consumer(event)
+                waiter = idle.consumers.get(consumer(event))
+                if waiter is not None:
+                    waiter.holds += 1
         self._look(state, idle)
 
     def _settle(self, state: Wakeups, event: Event) -> None:
