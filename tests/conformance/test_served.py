@@ -30,6 +30,9 @@ def answering(monkeypatch: pytest.MonkeyPatch, *chunks: bytes) -> Iterator[None]
                 for chunk in chunks:
                     client.recv(2**16)
                     client.sendall(chunk)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(2**16):  # else what is not read would reset the connection
+                    pass
 
         thread = threading.Thread(target=serve)
         thread.start()
