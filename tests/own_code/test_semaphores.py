@@ -221,3 +221,53 @@ def wrong_uses() -> None:
 def test_wrong_uses_are_refused_as_the_library_does() -> None:
     assert check(wrong_uses).verdict == "ok"
     wrong_uses()
+
+
+def subclasses() -> None:
+    """Which of its own methods a class calls where a subclass has others in their place."""
+    import queue
+    import threading
+
+    called: list[str] = []
+
+    class Permits(threading.BoundedSemaphore):
+        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+            called.append("acquire")
+            return super().acquire(blocking, timeout)
+
+        def release(self, n: int = 1) -> None:
+            called.append("release")
+            super().release(n)
+
+    class Items(queue.SimpleQueue[int]):
+        def put(self, item: int, block: bool = True, timeout: float | None = None) -> None:
+            called.append("put")
+            super().put(item, block, timeout)
+
+        def get(self, block: bool = True, timeout: float | None = None) -> int:
+            called.append("get")
+            return super().get(block, timeout)
+
+        def qsize(self) -> int:
+            called.append("qsize")
+            return 9
+
+    permits, items = Permits(), Items()
+    with permits:
+        pass
+    permits.acquire()
+    items.put_nowait(1)
+    items.put(2)
+    assert items.get_nowait() == 1
+    assert not items.empty()
+    assert items.get() == 2
+    assert items.empty()
+    assert called == ["release", "acquire", "put", "get"]
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+
+
+def test_subclasses_are_called_where_the_library_calls_them() -> None:
+    subclasses()
+    assert check(subclasses).verdict == "ok"

@@ -666,8 +666,9 @@ class Semaphore(Primitive):
         ):  # else the execution is being closed
             do(ex, thread, op)
 
-    def __enter__(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        return self.acquire(blocking, timeout)
+    __enter__ = (
+        acquire  # this one, as in the library: what a subclass has in its place is not called
+    )
 
     def __exit__(self, *error: object) -> None:
         self.release()
@@ -745,16 +746,16 @@ class SimpleQueue(Primitive):
         return found[0]
 
     def put_nowait(self, item: Any) -> None:
-        """Append an item."""
-        self.put(item)
+        """Append an item. As in C, what a subclass has in the place of `put` is not called."""
+        SimpleQueue.put(self, item)
 
     def get_nowait(self) -> Any:
         """Take the first item; `Empty` if there is none."""
-        return self.get(False)
+        return SimpleQueue.get(self, False)
 
     def empty(self) -> bool:
         """Whether it has no item."""
-        return not self.qsize()
+        return not SimpleQueue.qsize(self)
 
     def qsize(self) -> int:
         """How many items it has."""
