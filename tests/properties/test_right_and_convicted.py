@@ -250,6 +250,19 @@ def test_who_records_answers_alone_may_have_settled_without_a_line() -> None:
     assert verdict("P2", events(asked, answered, *twice, *rest)) is Verdict.VIOLATED
 
 
+@pytest.mark.parametrize("unseen", [False, True], ids=["polls-recorded", "answers-to-polls"])
+def test_a_kind_of_call_without_beginnings_may_hide_settlements(unseen: bool) -> None:
+    """Limits and consumers are recorded whole; of polls the beginnings may be missing, and so those of acks."""
+    poll: list[Line] = [("get", ph, {**A, "q": "q", "op": 9}) for ph in ("invoke", "ok")]
+    history = events(
+        ("qos", "", {**A, "prefetch": 1, "scope": "consumer", "op": 1}),
+        ("consume", "", {**A, **GIVEN, "op": 2}),
+        *(("deliver", "", {**A, **GIVEN, "m": m, "dtag": n}) for n, m in enumerate("mn", 1)),
+        *(poll[1:] if unseen else poll),
+    )
+    assert (verdict("P7", history) is Verdict.VIOLATED) is not unseen
+
+
 @pytest.mark.parametrize("again", [False, True], ids=["before-its-answer", "begun-again"])
 @pytest.mark.parametrize("noted", [False, True], ids=["first-note", "second-note"])
 def test_a_consumer_holds_what_it_was_given_before_its_answer(again: bool, noted: bool) -> None:

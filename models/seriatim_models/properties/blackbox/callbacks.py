@@ -16,14 +16,9 @@ from seriatim_models.properties.blackbox.channels import (
     TrackKey,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import (
-    began,
-)
-from seriatim_models.properties.blackbox.naming import (
-    Holder,
-    connection,
-    holder,
-)
+from seriatim_models.properties.blackbox.lifecycle import began
+from seriatim_models.properties.blackbox.naming import Holder, connection, holder
+from seriatim_models.properties.blackbox.sessions import CallKind
 
 
 class Callbacks(msgspec.Struct):
@@ -145,7 +140,7 @@ class CallReply(ChannelProperty[Calls]):
     def step(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev != "rpc" or event.op is None:
             return
-        tally.hear(event)
+        tally.kinds.add(event)
         if event.ph == "invoke" and began(event):
             if event.lvl in EXACT or event.lvl == "wire":
                 tally.tested += 1
@@ -184,11 +179,13 @@ class CallReply(ChannelProperty[Calls]):
 
     def finish(self, summary: Tracks[Calls]) -> Finding:
         tally = self.total(summary)
-        tally.settle_suspects(lambda reply: reply.witness[0].conn not in tally.called)
+        tally.settle_suspects(
+            lambda reply: CallKind(reply.witness[0].conn, "rpc") not in tally.kinds.begun
+        )
         return tally.finding(self.id)
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
         """The finding on a witness alone: that calls are recorded is taken from the run, not from an event."""
         summary = self.combine(self.begin(), self.map(witness))
-        summary.tally.called += {e.conn for e in witness}
+        summary.tally.kinds.begun |= {CallKind(e.conn, "rpc") for e in witness}
         return self.finish(summary)

@@ -16,10 +16,8 @@ import msgspec
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Property
 from seriatim_models.properties.blackbox.lifecycle import LifecycleKey
-from seriatim_models.properties.blackbox.naming import (
-    Holder,
-    holder,
-)
+from seriatim_models.properties.blackbox.naming import Holder, holder
+from seriatim_models.properties.blackbox.sessions import CallKinds
 
 S = TypeVar("S")
 
@@ -51,13 +49,10 @@ class CaseCounts(msgspec.Struct):
     witness: list[Event] = []
     suspects: list[Suspicion] = []
     """Violations that something recorded elsewhere may explain; see `Prefetch.finish`."""
-    expired: list[ExpiredLease] = []
+    expired: set[ExpiredLease] = set()
     """Messages whose lease ran out at an instant that is not known."""
-    called: list[str] = []
-    """Connections of which it is recorded that calls begin."""
-    answered: list[str] = []
-    """Connections of which answers with a number are recorded; one without is the whole of its call."""
-    unbegun: list[str] = []
+    kinds: CallKinds = msgspec.field(default_factory=CallKinds)
+    unbegun: set[str] = set()
     """Connections of which a settlement is recorded by its answer alone: they may have made others."""
 
     def report_violation(self, why: str, witness: list[Event]) -> None:
@@ -86,25 +81,9 @@ class CaseCounts(msgspec.Struct):
         self.untestable += other.untestable
         self._add(other.violations, other.why, other.witness)
         self.suspects += other.suspects
-        self.expired += [k for k in other.expired if k not in self.expired]
-        for mine, more in zip(self._connections(), other._connections(), strict=True):
-            mine += [c for c in more if c not in mine]
-
-    def _connections(self) -> tuple[list[str], ...]:
-        return self.called, self.answered, self.unbegun
-
-    def hear(self, event: Event) -> None:
-        """Take in that a call begins, or is answered."""
-        if event.ph in ("", "invoke") and event.conn not in self.called:
-            self.called.append(event.conn)
-        elif event.ph == "ok" and event.op is not None and event.conn not in self.answered:
-            self.answered.append(event.conn)
-
-    def settles_unseen(self, conn: str) -> bool:
-        """Whether a connection may have settled something without a line of it: some or all that is recorded there are
-        answers, as where only what the broker sends is seen.
-        """
-        return conn in self.unbegun or (conn in self.answered and conn not in self.called)
+        self.expired |= other.expired
+        self.kinds.join(other.kinds)
+        self.unbegun |= other.unbegun
 
     def settle_suspects(self, explained: Callable[[Suspicion], bool]) -> None:
         """Report the suspicions that nothing explains; each was counted as tested."""

@@ -398,7 +398,7 @@ class Conservation(LifecycleProperty):
         look = traffic.looks[q]
         if any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items()):
             return False
-        if summary.sessions.quiet:
+        if summary.sessions.kinds.quiet:
             return False  # polls and consumers that nobody answered are not recorded
         if look.depth or summary.gaps or not {q, ""}.isdisjoint((*traffic.leaky, *traffic.unknown)):
             return False

@@ -14,14 +14,8 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import (
-    LifecycleKey,
-    acquires,
-    began,
-)
-from seriatim_models.properties.blackbox.naming import (
-    Holder,
-)
+from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began
+from seriatim_models.properties.blackbox.naming import Holder
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
 
@@ -59,31 +53,30 @@ class Prefetch(ChannelProperty[Outstanding]):
     source = "AMQP 0-9-1 specification, basic.qos; https://www.rabbitmq.com/docs/consumer-prefetch"
     rests_on = ""
     case = "a delivery to a consumer with a prefetch whose scope is known"
-    reads = CALLS | {"deliver", "expire", "ch_open", GAP}
+    reads = CALLS | {"deliver", "get", "expire", "ch_open", GAP}
     summary_type = Tracks[Outstanding]
 
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True, swept=0)
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
-        if event.ev in CALLS:
-            tally.hear(event)
+        if event.ev in CALLS or event.ev == "get":
+            tally.kinds.add(event)
         if event.ev in SETTLES:
             if began(event):
                 self._settle(state, event)
-            if answer_alone(event) and event.conn not in tally.unbegun:
-                tally.unbegun.append(event.conn)
+            if answer_alone(event):
+                tally.unbegun.add(event.conn)
         elif event.ev == "expire":
             key = LifecycleKey(event.q, event.m)
             state.open.pop(key, None)
-            lease = ExpiredLease(event.conn, key)
             # Inside the broker its holder is known, unless several had copies.
             unknown = event.lvl not in EXACT or (bool(event.requeue) and not event.conn)
-            if unknown and lease not in tally.expired:
-                tally.expired.append(lease)
+            if unknown:
+                tally.expired.add(ExpiredLease(event.conn, key))
         elif event.ev in CALLS:
             self._call(state, event)
-        elif acquires(event) and not event.autoack:
+        elif event.ev == "deliver" and acquires(event) and not event.autoack:
             if self._counts(state, event):
                 state.open[LifecycleKey(event.q, event.m)] = event
             self._limit(state, event, by, tally)
@@ -161,10 +154,10 @@ class Prefetch(ChannelProperty[Outstanding]):
         held.
         """
         tally = self.total(summary)
+        unseen = tally.unbegun | tally.kinds.quiet
         tally.settle_suspects(
             lambda suspect: any(
-                tally.settles_unseen(e.conn)
-                or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
+                e.conn in unseen or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
                 for e in suspect.witness
                 for conn in {e.conn, ""}
             )

@@ -161,7 +161,7 @@ class Lifecycles(msgspec.Struct):
 
     def settles_unseen(self, by: Holder) -> bool:
         """Whether a holder may have settled something without a line of it: beginnings are not recorded there."""
-        return connection(by) in self.unbegun or by.conn in self.sessions.quiet
+        return connection(by) in self.unbegun or by.conn in self.sessions.kinds.quiet
 
     def swept(self, taken: Step, before: int) -> list[Sweep]:
         """The commands sent before a position that may have settled a delivery together with others."""

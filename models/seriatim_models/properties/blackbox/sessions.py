@@ -71,6 +71,41 @@ class CallKey(NamedTuple):
     name: str
 
 
+class CallKind(NamedTuple):
+    """Calls of one kind on one connection."""
+
+    conn: str
+    ev: str
+
+
+class CallKinds(msgspec.Struct):
+    """Of what kinds of call it is recorded that they begin, and of what kinds answers with a number; an answer without
+    one is the whole of its call.
+    """
+
+    begun: set[CallKind] = set()
+    numbered: set[CallKind] = set()
+
+    def add(self, event: Event) -> None:
+        """Take in that a call begins, or is answered."""
+        if event.ph in ("", "invoke"):
+            self.begun.add(CallKind(event.conn, event.ev))
+        elif event.ph == "ok" and event.op is not None:
+            self.numbered.add(CallKind(event.conn, event.ev))
+
+    def join(self, other: CallKinds) -> None:
+        """Add those of another part of the history."""
+        self.begun |= other.begun
+        self.numbered |= other.numbered
+
+    @property
+    def quiet(self) -> set[str]:
+        """Connections of which answers alone are recorded of some kind of call, as where only what the broker sends is
+        seen. They may have sent anything that is not answered.
+        """
+        return {kind.conn for kind in self.numbered - self.begun}
+
+
 class Sessions(msgspec.Struct):
     """Ends, and signs of life, of one chunk; positions are those of its events."""
 
@@ -85,10 +120,7 @@ class Sessions(msgspec.Struct):
     """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
     refused: set[Holder] = set()
     """Channels and connections that the broker closed, for a reason that was recorded."""
-    begun: set[str] = set()
-    """Connections that began a call."""
-    numbered: set[str] = set()
-    """Connections of which an answer with the number of its call is recorded."""
+    kinds: CallKinds = msgspec.field(default_factory=CallKinds)
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
 
@@ -102,10 +134,7 @@ class Sessions(msgspec.Struct):
             of_connection = event.ch is None or event.ev == "conn_close"
             by = connection(holder(event)) if of_connection else holder(event)
             key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
-            if event.ph == "invoke":
-                self.begun.add(event.conn)
-            elif event.op is not None:
-                self.numbered.add(event.conn)
+            self.kinds.add(event)
             signs = self.calls if event.ph == "invoke" else self.answers
             signs.setdefault(key, []).append(PlacedEvent(pos, event))
 
@@ -124,8 +153,7 @@ class Sessions(msgspec.Struct):
                     PlacedEvent(p.pos + shift, p.event) for p in positions
                 )
         self.refused |= right.refused
-        self.begun |= right.begun
-        self.numbered |= right.numbered
+        self.kinds.join(right.kinds)
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -142,13 +170,6 @@ class Sessions(msgspec.Struct):
                 known = self.lives.get(key.by)
                 if call.pos < answer.pos and (known is None or known[0].pos < call.pos):
                     self.lives[key.by] = call, answer
-
-    @property
-    def quiet(self) -> set[str]:
-        """Connections of which answers alone are recorded: some have a number, and nothing began. They may have sent
-        anything that is not answered.
-        """
-        return self.numbered - self.begun
 
     def sign_before(self, by: Holder, at: int) -> bool:
         """Whether a sign of a holder's end was recorded before a position."""
