@@ -14,8 +14,12 @@ Step = tuple[str, str, int | None]
 """A member, ``"a"`` or ``"a.1"`` with the number of its operation; the event with its phase; a position."""
 
 
-def read(*steps: Step, committed: str = "next", **declared: object) -> Finding:
-    """What P15 says of a topic with positions 0 to 9, read by group `g`."""
+def read(
+    *steps: Step, committed: str = "next", told_by: str = "conn", **declared: object
+) -> Finding:
+    """What P15 says of a topic with positions 0 to 9, read by group `g`, whose members are told by their connection or
+    worker.
+    """
     events = [Event(i=0, ev="declare", q="q", args=declared)]
     events += [Event(i=n + 1, ev="publish", q="q", m=f"m{n}", pos=n) for n in range(10)]
     for who, what, pos in steps:
@@ -23,7 +27,7 @@ def read(*steps: Step, committed: str = "next", **declared: object) -> Finding:
         ev, _, ph = what.partition(" ")
         events.append(
             Event(
-                i=len(events), ev=ev, ph=ph, q="q", conn=by, ctag="g", pos=pos, op=int(op) if op else None,
+                i=len(events), ev=ev, ph=ph, q="q", **{told_by: by}, ctag="g", pos=pos, op=int(op) if op else None,
                 m=f"m{pos}" if ev == "deliver" else "", args={"committed": committed} if ev == "commit" else {},
             )
         )  # fmt: skip
@@ -60,6 +64,10 @@ RIGHT: dict[str, list[Step]] = {
     "another member had it in between, and committed nothing": [
         ("a", "deliver", 0), ("a", "deliver", 1), ("b", "deliver", 0), ("a", "deliver", 0),
     ],
+    "another member began while one read on": [
+        ("a", "seek", 6), ("a", "commit", 6), ("a", "deliver", 6), ("a", "deliver", 7), ("b", "consume", None),
+        ("a", "deliver", 8),
+    ],
     "the only commit was refused": [
         ("a", "deliver", 0), ("a.1", "commit invoke", 1), ("a.1", "commit fail", 1), ("b", "consume", None),
         ("b", "deliver", 5),
@@ -67,9 +75,10 @@ RIGHT: dict[str, list[Step]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("told_by", ["conn", "proc"])
 @pytest.mark.parametrize("what", RIGHT)
-def test_a_right_log_is_not_reported(what: str) -> None:
-    assert read(*RIGHT[what]).verdict is not Verdict.VIOLATED
+def test_a_right_log_is_not_reported(what: str, told_by: str) -> None:
+    assert read(*RIGHT[what], told_by=told_by).verdict is not Verdict.VIOLATED
 
 
 WRONG: dict[str, list[Step]] = {
@@ -86,9 +95,10 @@ WRONG: dict[str, list[Step]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("told_by", ["conn", "proc"])
 @pytest.mark.parametrize("why", WRONG)
-def test_what_no_commit_explains_is_reported(why: str) -> None:
-    assert why in read(*WRONG[why]).explanation
+def test_what_no_commit_explains_is_reported(why: str, told_by: str) -> None:
+    assert why in read(*WRONG[why], told_by=told_by).explanation
 
 
 @pytest.mark.parametrize("setting", ["cleanup.policy", "retention.ms", "x-max-age"])

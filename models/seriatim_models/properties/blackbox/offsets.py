@@ -182,6 +182,12 @@ def reader_key(event: Event) -> ConsumerKey:
     return ConsumerKey(NOBODY, event.ctag) if event.ctag else ConsumerKey(holder(event), "")
 
 
+def member(event: Event) -> Holder:
+    """Whose session it is: without channel and connection the tag is the group's, and members are told by `proc`."""
+    by = holder(event)
+    return by._replace(name=event.proc) if event.proc and by == Holder("", name=event.ctag) else by
+
+
 class Logs(msgspec.Struct):
     """The aggregation state of P15."""
 
@@ -280,7 +286,7 @@ class LogReader(SequentialProperty[Logs]):
                 self._end(state, event)
             elif event.ev == "ch_open":
                 if event.ph in ("", "invoke"):
-                    state.ended[holder(event)] = BegunAt(state.n, event)
+                    state.ended[member(event)] = BegunAt(state.n, event)
             elif event.q:
                 self._take(state, event)
 
@@ -306,7 +312,7 @@ class LogReader(SequentialProperty[Logs]):
                 if event.pos is not None and event.ph in ("", "ok"):
                     self._confirmed(state, topic, event, event.pos)
             case _:
-                state.members.setdefault((event.q, reader_key(event)), {})[holder(event)] = None
+                state.members.setdefault((event.q, reader_key(event)), {})[member(event)] = None
                 reader = topic.readers.setdefault(reader_key(event), ReaderState())
                 self._read(state, topic, reader, event)
 
@@ -328,7 +334,7 @@ class LogReader(SequentialProperty[Logs]):
 
     def _membership(self, state: Logs, event: Event) -> None:
         """A member begins or ends to read a partition, or those of a whole topic."""
-        by, name = holder(event), reader_key(event)
+        by, name = member(event), reader_key(event)
         if event.ev == "consume" and event.ph != "fail":
             state.begun[event.q, event.part, name, by] = BegunAt(state.n, event)
             state.members.setdefault((event.q, name), {})[by] = None
@@ -365,16 +371,16 @@ class LogReader(SequentialProperty[Logs]):
         elif event.ev == "seek":
             # Inside the broker it is seen when it arrives: it may have been sent before its member knew that it was
             # assigned the partition anew, unless it was given something of it since.
-            knew = event.lvl not in EXACT or holder(event) in reader.sessions
+            knew = event.lvl not in EXACT or member(event) in reader.sessions
             knew = (
-                knew or (event.q, event.part, reader_key(event), holder(event)) not in state.begun
+                knew or (event.q, event.part, reader_key(event), member(event)) not in state.begun
             )
-            reader.anew |= dict.fromkeys((holder(event), *reader.sessions), BegunAt(state.n, event))
+            reader.anew |= dict.fromkeys((member(event), *reader.sessions), BegunAt(state.n, event))
             reader.sessions.clear()
             reader.sought.clear()
             done = knew and event.ph in ("", "ok")
             if done and event.pos is not None and _within(topic, event.pos):
-                reader.sought[holder(event)] = self._declared(event)
+                reader.sought[member(event)] = self._declared(event)
             reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):
             reader.failed = True
@@ -396,7 +402,7 @@ class LogReader(SequentialProperty[Logs]):
     ) -> None:
         pos, tally = event.pos, state.tally
         assert pos is not None
-        by, committed, asked = holder(event), reader.committed, reader.asked
+        by, committed, asked = member(event), reader.committed, reader.asked
         sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)
         alone = by not in reader.shared
@@ -455,14 +461,14 @@ class LogReader(SequentialProperty[Logs]):
         if there is None or not event.m or there.m == event.m:
             return False
         tally.tested += 1
-        who = event.ctag or holder(event)
+        who = event.ctag or member(event)
         why = f"{who} was given {event.m} at position {event.pos} (event {event.i}), which is that of {there.m}"
         tally.report_violation(why, [there, event])
         return True
 
     def _began(self, state: Logs, reader: ReaderState, event: Event) -> BegunAt | None:
         """Where a member was last seen to begin to read a partition."""
-        name, by = reader_key(event), holder(event)
+        name, by = reader_key(event), member(event)
         known = [state.begun.get((event.q, p, name, by)) for p in (event.part, None)]
         known += [reader.anew.get(by), state.ended.get(by), state.ended.get(connection(by))]
         return max(
@@ -475,7 +481,7 @@ class LogReader(SequentialProperty[Logs]):
         """Whether a member certainly had its partition all the while: its assignments are recorded, or it is the only
         member, or nothing is divided.
         """
-        name, by = reader_key(event), holder(event)
+        name, by = reader_key(event), member(event)
         members = state.members.get((event.q, name), {})
         return (
             event.part is None
@@ -495,7 +501,7 @@ class LogReader(SequentialProperty[Logs]):
     ) -> None:
         """Judge a delivery by what was `done` before it, the position of a delivery or of a commit (see `grounds`)."""
         assert event.pos is not None
-        who = event.ctag or holder(event)
+        who = event.ctag or member(event)
         if before.ev == "seek" and event.pos <= done:
             tally.tested += 1
             why = (
