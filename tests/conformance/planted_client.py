@@ -14,7 +14,7 @@ PATIENCE = 3.0
 
 
 class PlantedClient:
-    """A connection for each channel, to one node after the other."""
+    """A connection for each channel, to one node after the other. Messages of earlier objects are not there for it."""
 
     name = "planted"
     can = ("publish", "get", "ack", "nack", "open", "close", "count")
@@ -22,6 +22,7 @@ class PlantedClient:
     def __init__(self) -> None:
         self._nodes = os.environ["SERIATIM_TARGET"].split(",")
         self._connections: dict[int, socket.socket] = {}
+        self._mine = os.urandom(4).hex()
 
     def open(self, ch: int) -> None:
         first = ch % len(self._nodes)
@@ -49,15 +50,17 @@ class PlantedClient:
         return answer.decode().strip()
 
     def publish(self, ch: int, m: str) -> None:
-        self._ask(ch, f"put {m}")
+        self._ask(ch, f"put {self._mine}/{m}")
 
     def get(self, ch: int) -> tuple[str, int] | None:
-        answer = self._ask(ch, "get")
-        if answer == "none":
-            time.sleep(0.01)
-            return None
-        tag, _, m = answer.partition(" ")
-        return m, int(tag)
+        while (answer := self._ask(ch, "get")) != "none":
+            tag, _, name = answer.partition(" ")
+            whose, _, m = name.partition("/")
+            if whose == self._mine:
+                return m, int(tag)
+            self._ask(ch, f"ack {tag}")
+        time.sleep(0.01)
+        return None
 
     def ack(self, ch: int, dtag: int) -> None:
         self._ask(ch, f"ack {dtag}")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -16,7 +17,7 @@ from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem, OutcomeUnknown
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
-from seriatim_models.conformance.concurrent.search import TRIES, search_clients
+from seriatim_models.conformance.concurrent.search import TRIES, drawn, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, PlannedFault
 from seriatim_models.conformance.profiles import PROFILES
@@ -153,6 +154,61 @@ def test_drawn_clients_of_right_queues_are_not_reported() -> None:
         assert found.runs == 100
         assert found.violated == ""
         assert {f.property: f.verdict for f in found.findings}["P1"] is Verdict.OK
+
+
+class Keeps:
+    """A queue that begins with what all the earlier ones had."""
+
+    kept: ClassVar[list[str]] = []
+
+    def __init__(self) -> None:
+        self._items = queue.SimpleQueue[str]()
+        for m in self.kept:
+            self._items.put(m)
+
+    def put(self, m: str) -> None:
+        self.kept.append(m)
+        self._items.put(m)
+
+    def get(self, block: bool = False) -> str | None:
+        return None if self._items.empty() else self._items.get()
+
+
+def test_what_an_earlier_workload_left_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keeps, "kept", [])
+    with pytest.raises(Fault, match=r"gave w1m\d\.\d, which an earlier workload published: a new"):
+        search_clients(
+            ThreadedObject(Keeps), PROFILES["any"].properties, clients=2, seconds=60, seed=1
+        )
+
+
+class LosesOne(Keeps):
+    """A queue that loses one message of all that there ever are: no clients show that twice."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        self._items = queue.SimpleQueue[str]()
+
+    def put(self, m: str) -> None:
+        LosesOne.count += 1
+        if self.count != 40:
+            self._items.put(m)
+
+
+def test_clients_that_show_it_once_are_not_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LosesOne, "count", 0)
+    found = search_clients(
+        ThreadedObject(LosesOne), PROFILES["any"].properties, clients=2, seconds=8, seed=1
+    )
+    assert found.violated == "P1"
+    assert found.shown == 0
+    assert found.events[0].ev == "conn_open"
+    published = {e.m for e in found.events if e.ev == "publish"}
+    assert published
+    assert found.workload is not None
+    prefix = min(published).partition("m")[0]
+    assert found.workload == drawn(1, int(prefix[1:]) - 1, 2, ThreadedObject(LosesOne).can)
 
 
 class Flaky:

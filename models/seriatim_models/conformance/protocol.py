@@ -78,7 +78,7 @@ NAME_MAX = 200  # characters of a name
 class Fault(Exception):
     """The implementation did not do its part: no answer in time, an answer that is none, an end.
 
-    `kind` is one of ``silent``, ``garbage``, ``flood``, ``died``, ``deaf``, ``start``.
+    `kind` is one of ``silent``, ``garbage``, ``flood``, ``died``, ``deaf``, ``start``, ``stale``.
     """
 
     def __init__(self, kind: str, why: str) -> None:

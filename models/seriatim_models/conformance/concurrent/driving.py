@@ -77,9 +77,14 @@ class _Shared:
     """What all clients of a run have in common."""
 
     def __init__(
-        self, system: ConcurrentSystem, workload: ConcurrentWorkload, recording: StreamedRecording
+        self,
+        system: ConcurrentSystem,
+        workload: ConcurrentWorkload,
+        recording: StreamedRecording,
+        names: str,
     ) -> None:
         self.system, self.workload, self.recording = system, workload, recording
+        self.names = names
         self.can = system.can
         self.leases = "lease" in system.can
         self.settles = bool(SETTLING & system.can)
@@ -260,7 +265,7 @@ class _DrivenClient:
         if self.shared.present >= self.shared.workload.backlog:
             time.sleep(0.001)  # let others work
             return False
-        m = f"m{self.number}.{self.published}"
+        m = f"{self.shared.names}{self.number}.{self.published}"
         q = f"q{command.q}"
         self.published += 1
         self.shared.add(1)
@@ -422,15 +427,17 @@ def run_workload(
     nemesis: FaultInjector | None = None,
     declares: Mapping[str, object] | None = None,
     patience: float = 5.0,
+    names: str = "m",
 ) -> ConcurrentRun:
     """Let the clients work, and drain the queues. What a broken system does becomes part of the result.
 
     `declares`: what is promised of each queue, the `args` of its `declare`.
     `patience`: how many seconds one operation may take; after that the system is given up as silent.
+    `names`: what the names of messages begin with.
     """
     if "queues" not in system.can:
         workload = msgspec.structs.replace(workload, queues=1)
-    shared = _Shared(system, workload, recording)
+    shared = _Shared(system, workload, recording, names)
     count = len(workload.commands) or workload.clients
     phases = workload.phases
     if workload.commands:

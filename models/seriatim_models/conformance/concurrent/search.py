@@ -8,6 +8,7 @@ Its history is the evidence. (Hypothesis would take the first run that differs f
 from __future__ import annotations
 
 import random
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from seriatim_models.conformance.concurrent.workload import (
 )
 from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.judging import FindingTally, judged
+from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -35,12 +37,16 @@ from seriatim_models.properties.base import AnyProperty, Finding, Verdict
 
 TRIES = 15
 """How often a smaller workload is run before it is given up, and the smallest to see how often it shows."""
+AGAIN = 2
+"""In how many of them it must show the violation to be taken."""
 LONGEST = 40
 """Commands of a client, at most."""
 FAULTS, PACE = 3, 10.0
-"""The most faults of a small workload, and how many commands a second each client makes while there are some: a fault
-shall find work under way.
-"""
+"""The most faults of a small workload, and how many of its longest client's commands fit into a second before one."""
+WELL = 1.0
+"""Seconds that nodes have after a fault until the next workload, which shall not show what the fault did."""
+LEFT = re.compile(r"w\d+m\d+\.\d+$")
+"""The name of a message of some workload."""
 
 
 class SmallFaults(msgspec.Struct, frozen=True):
@@ -84,7 +90,8 @@ def drawn(
     """The n-th workload: few commands at first, then more."""
     chance = random.Random(f"{seed}/{n}")
     mix = {op: often for op, often in MIX.items() if op in can}
-    longest = min(LONGEST, 3 + n // 10)
+    faulty = faults is not None and bool(faults.kinds)
+    longest = min(LONGEST, 10 + n // 2 if faulty else 3 + n // 10)
 
     def commands() -> Iterator[ClientCommand]:
         ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
@@ -93,36 +100,40 @@ def drawn(
             yield ClientCommand(op=op, which=chance.randrange(3), requeue=back)
 
     threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
-    if faults is None or not faults.kinds:
+    if faults is None or not faulty:
         return ConcurrentWorkload(commands=threads)
-    length = max(map(len, threads)) / PACE
     plan = tuple(
         PlannedFault(
-            after=chance.uniform(0, length),
+            after=chance.uniform(0, max(map(len, threads)) / PACE),
             kind=chance.choice(faults.kinds),
             seconds=chance.uniform(0.02, 0.5 if faults.nodes == 1 else 3.0),
             nodes=(chance.randrange(faults.nodes),),
         )
         for _ in range(chance.randint(1, FAULTS))
     )
-    return ConcurrentWorkload(commands=threads, faults=plan, rate=PACE * len(threads))
+    return paced(threads, plan)
+
+
+def paced(
+    commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
+) -> ConcurrentWorkload:
+    """The commands go on while there are faults: each shall find work under way."""
+    if not faults:
+        return ConcurrentWorkload(commands=commands)
+    lasts = sum(fault.after + fault.seconds for fault in faults)
+    a_second = max(1.0, max(map(len, commands)) / lasts)
+    return ConcurrentWorkload(commands=commands, faults=faults, rate=a_second * len(commands))
 
 
 def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
     """The same without a client, half of the commands of one, a command or a fault, or with a fault at once."""
     threads, faults = workload.commands, workload.faults
 
-    def less_of(
-        commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
-    ) -> ConcurrentWorkload:
-        pace = PACE * len(commands) if workload.faults else 0.0
-        return ConcurrentWorkload(commands=commands, faults=faults, rate=pace)
-
     for n, fault in enumerate(faults):
-        yield less_of(threads, (*faults[:n], *faults[n + 1 :]))
+        yield paced(threads, (*faults[:n], *faults[n + 1 :]))
         if fault.after > 1 / PACE:
             sooner = msgspec.structs.replace(fault, after=round(fault.after / 2, 2))
-            yield less_of(threads, (*faults[:n], sooner, *faults[n + 1 :]))
+            yield paced(threads, (*faults[:n], sooner, *faults[n + 1 :]))
     for n, thread in enumerate(threads):
         before, after = threads[:n], threads[n + 1 :]
         half = len(thread) // 2
@@ -131,7 +142,7 @@ def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
         for less in [(), *fewer]:
             rest = (*before, less, *after) if less else (*before, *after)
             if rest:
-                yield less_of(rest, faults)
+                yield paced(rest, faults)
 
 
 def search_clients(
@@ -146,7 +157,10 @@ def search_clients(
     faults: SmallFaults | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> ClientsOutcome:
-    """Draw workloads for so many seconds, `most` at most; the first violation is made smaller, as long again."""
+    """Draw workloads for so many seconds, `most` at most; the first violation is made smaller, as long again.
+
+    Raises `Fault` if the system does not start anew.
+    """
     search = _Search(system, list(properties), patience, faults)
     outcome = search.outcome
     until = time.monotonic() + seconds
@@ -160,7 +174,8 @@ def search_clients(
         until = time.monotonic() + seconds
         while time.monotonic() < until and search.shrink(until):
             pass
-        outcome.shown = sum(search.shows(outcome.workload) for _ in range(TRIES))
+        again = [events for _ in range(TRIES) if (events := search.shows(outcome.workload))]
+        outcome.shown, outcome.events = len(again), [*again, outcome.events][0]
     outcome.findings = [tally.finding(id, system.name) for id, tally in search.tallies.items()]
     return outcome
 
@@ -175,12 +190,21 @@ class _Search:
     ) -> None:
         self.system, self.properties, self.patience = system, properties, patience
         self.faults = faults
+        self.disturbed = False
+        """Whether nodes may still be finding each other after the faults of the last workload."""
         self.tallies: dict[str, FindingTally] = {}
         self.outcome = ClientsOutcome()
 
     def once(self, workload: ConcurrentWorkload) -> tuple[list[Finding], list[Event]]:
-        """Run a workload from a fresh start; what is found, and its history."""
+        """Run a workload from a fresh start; what is found, and its history.
+
+        Raises `Fault` if the start was not fresh: no verdict can be had of messages that an earlier workload left.
+        """
+        if self.disturbed:
+            time.sleep(WELL)
+        self.disturbed = bool(workload.faults) and self.faults is not None and self.faults.nodes > 1
         self.system.reset()
+        names = f"w{self.outcome.runs + 1}m"
         with tempfile.TemporaryDirectory(prefix="seriatim-clients-") as folder:
             path = Path(folder) / "run.jsonl"
             with StreamedRecording(path, Header(run="r", rec="conform", clk="drive")) as recording:
@@ -191,8 +215,20 @@ class _Search:
                     nemesis=self.faults.injector if self.faults else None,
                     declares=self.faults.declares if self.faults else None,
                     patience=self.patience,
+                    names=names,
                 )
             events = list(complete(read_history(path).events))
+        for event in events:
+            if (
+                event.ev in ("get", "deliver")
+                and LEFT.match(event.m)
+                and not event.m.startswith(names)
+            ):
+                raise Fault(
+                    "stale",
+                    f"gave {event.m}, which an earlier workload published: "
+                    "a new object, or a reset, must leave no message of what was",
+                )
         self.outcome.runs += 1
         self.outcome.commands += run.commands
         self.outcome.recorded += len(events)
@@ -208,24 +244,29 @@ class _Search:
                 self.outcome.violated, self.outcome.workload = finding.property, workload
                 self.outcome.events = events
 
-    def shows(self, workload: ConcurrentWorkload) -> bool:
-        """Whether a workload shows the violation now; then that history is the evidence."""
+    def shows(self, workload: ConcurrentWorkload) -> list[Event] | None:
+        """The history of a workload if it shows the violation now."""
         findings, events = self.once(workload)
         found = {f.property: f for f in findings if f.verdict is Verdict.VIOLATED}
         if self.outcome.violated not in found:
-            return False
+            return None
         self.tallies[self.outcome.violated].add(found[self.outcome.violated])
-        self.outcome.events = events
-        return True
+        return events
 
     def shrink(self, until: float) -> bool:
-        """Whether a smaller workload shows the violation; it takes the place of the one before."""
+        """Whether a smaller workload shows the violation, and then once more; it takes the place of the one before.
+
+        Once is not enough: what an earlier workload did may show late, in one that has no part in it.
+        """
         assert self.outcome.workload is not None
         for less in smaller(self.outcome.workload):
+            shown = 0
             for _ in range(TRIES):
                 if time.monotonic() > until:
                     return False
-                if self.shows(less):
-                    self.outcome.workload = less
+                if (events := self.shows(less)) is not None:
+                    shown += 1
+                if events is not None and shown == AGAIN:
+                    self.outcome.workload, self.outcome.events = less, events
                     return True
         return False
