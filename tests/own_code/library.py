@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import contextvars
 import copy
 import functools
@@ -284,3 +285,88 @@ def right_chain() -> None:
     chain = ChainMap({}, base)
     run(lambda: chain.get("a"), lambda: base.update(b=1))
     assert chain["a"] == 1
+
+
+class Renamed(dict[str, int]):
+    def keys(self) -> Any:
+        return ["other"]
+
+    def __getitem__(self, key: str) -> int:
+        return 7
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+
+class Asked:
+    """A mapping by its methods alone."""
+
+    def __init__(self) -> None:
+        self.inside = {"two": 2}
+
+    def keys(self) -> list[str]:
+        return list(self.inside)
+
+    def __getitem__(self, key: str) -> int:
+        return self.inside[key]
+
+
+class Same(dict[str, int]):
+    pass
+
+
+def right_dict_of_a_mapping() -> None:
+    for made in (Same(one=1), Renamed(one=1), Asked(), UserDict(one=1), ChainMap({"one": 1})):
+        wanted = {key: made[key] for key in made.keys()}  # noqa: SIM118
+        for kind in (dict, OrderedDict, Same):
+            assert kind(made) == wanted
+    run(lambda: None, lambda: None)
+
+
+def wrong_dict_of_a_subclass() -> None:
+    made, copies = Same(one=1), list[dict[str, int]]()
+    run(lambda: made.update(two=2), lambda: copies.append(dict(made)))
+    assert "two" in copies[0]
+
+
+def wrong_dict_of_a_mapping() -> None:
+    made = Asked()
+    run(made.inside.clear, lambda: dict(made))
+
+
+def sorted_rules(lock: Any) -> None:
+    rules, seen = [2, 1], list[int]()
+
+    def sort() -> None:
+        with lock:
+            rules.sort(key=lambda rule: -rule)
+
+    def look() -> None:
+        with lock:
+            seen.append(len(rules))
+
+    run(sort, look)
+    assert seen == [2]
+
+
+def wrong_list_that_is_being_sorted() -> None:
+    """CPython empties a list while it is sorted; a key that is Python lets other threads run."""
+    sorted_rules(contextlib.nullcontext())
+
+
+def right_list_that_is_being_sorted() -> None:
+    sorted_rules(threading.Lock())
+
+
+def wrong_sort_that_fails() -> None:
+    rules, seen = [2, 1], list[int]()
+
+    def key(rule: int) -> int:
+        raise LookupError
+
+    def sort() -> None:
+        with contextlib.suppress(LookupError):
+            rules.sort(key=key)
+
+    run(sort, lambda: seen.append(len(rules)))
+    assert seen == [2]

@@ -336,3 +336,109 @@ def boltons_lri():
 
     together(lambda: add("one"), lambda: add("two"))
     assert len(cache) == 1
+
+
+def prometheus_timer():
+    """Two calls of one timed function share the start of their timer: one lasts as long as from the other's start."""
+    from prometheus_client import CollectorRegistry, Summary, core
+
+    clock = threading.local()  # it stands still in each thread, so every call lasts 0 seconds
+    core.default_timer = lambda: clock.now
+    summary = Summary("calls", "How long calls last", registry=CollectorRegistry())
+    timed = summary.time()(lambda: None)
+
+    def call(now):
+        clock.now = now
+        timed()
+
+    together(lambda: call(1), lambda: call(2))
+    assert summary._sum.get() == 0
+
+
+def cachetools_cached():
+    """Two calls compute a value at once: the second replaces that which the first has returned."""
+    from cachetools import cached
+
+    made = []
+
+    @cached({}, lock=threading.Lock())
+    def make():
+        return object()
+
+    together(lambda: made.append(make()), lambda: made.append(make()))
+    assert made[0] is made[1]
+
+
+def repoze_lru():
+    """Two threads choose the same slot before they take the lock: one evicts the other from a cache that has room."""
+    from repoze.lru import LRUCache
+
+    cache = LRUCache(2)
+    together(lambda: cache.put("a", 1), lambda: cache.put("b", 2))
+    assert (cache.get("a"), cache.get("b")) == (1, 2)
+
+
+def werkzeug_map():
+    """A thread matches while another sorts the rules, which are not there meanwhile: NotFound."""
+    from werkzeug.routing import Map, Rule
+
+    adapter = Map([Rule("/", endpoint="index")]).bind("localhost")
+    together(lambda: adapter.match("/"), lambda: adapter.match("/"))
+
+
+async def anyio_limiter():
+    """A waiter is notified and cancelled before it runs: the token is lost, whoever waits behind it waits for ever."""
+    import asyncio
+
+    import anyio
+
+    limiter = anyio.CapacityLimiter(1)
+
+    async def use(first):
+        await asyncio.sleep(first)
+        async with limiter:
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(use(0)) for _ in range(3)]
+    await asyncio.sleep(1)
+    tasks[1].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def anyio_semaphore():
+    """A waiter is cancelled, the holder releases before it has noticed: whoever comes next waits for ever."""
+    import asyncio
+
+    import anyio
+
+    semaphore = anyio.Semaphore(1, fast_acquire=True)
+
+    async def use(first, inside):
+        await asyncio.sleep(first)
+        async with semaphore:
+            await asyncio.sleep(inside)
+
+    holder = asyncio.create_task(use(0, 1))
+    await asyncio.sleep(0)
+    waiter = asyncio.create_task(use(0, 0))
+    late = asyncio.create_task(use(1, 0))
+    await asyncio.sleep(1)
+    waiter.cancel()
+    await asyncio.gather(holder, waiter, late, return_exceptions=True)
+
+
+async def tenacity_statistics():
+    """Two calls of one coroutine function share their statistics: what is read is neither of the one nor the other."""
+    import asyncio
+
+    import tenacity
+
+    @tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(1))
+    async def fails(times):
+        if times:
+            times.pop()
+            raise ValueError
+
+    await asyncio.gather(fails([1, 1]), fails([]))
+    statistics = getattr(fails, "statistics", None) or fails.retry.statistics
+    assert statistics["attempt_number"] in (1, 3)

@@ -781,11 +781,32 @@ def _call_container(
         touch_contents(owner, name in CHANGING, site)
         if name in COMPARING and thread is not None:
             look_inside(ex, thread, owner, site)
+    if name == "sort" and type(kwargs.get("key")) in (types.FunctionType, types.MethodType):
+        kwargs = {**kwargs, "key": _key_of_sort(owner, kwargs["key"], site)}
     result = function(*args, **kwargs)
     if kind_of(type(result)) == VIEW:
         ex.views[id(result)] = (result, owner)
         return result
     return _result(ex, result, site)
+
+
+def _key_of_sort(owner: Any, key: Callable[[Any], Any], site: int) -> Callable[[Any], Any]:
+    """The key of a sort in place: CPython empties the list first, and fills it again after the last call."""
+    left = len(owner)
+
+    def counted(element: Any) -> Any:
+        nonlocal left
+        try:
+            found = key(element)
+        except Exception:
+            touch_contents(owner, True, site)
+            raise
+        left -= 1
+        if not left:
+            touch_contents(owner, True, site)
+        return found
+
+    return counted
 
 
 def _call_method(
@@ -799,6 +820,7 @@ def _call_method(
         return _call_container(ex, owner, name, function, args, kwargs, site)
     if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
         _before_slot(ex, name, owner, args, site)
+        return function(*args, **kwargs)
     _in_one_go(ex, args, site)
     objects = [*args, *kwargs.values()]
     if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
@@ -838,13 +860,6 @@ def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any,
     )
     if bound is None:
         return function(*args, **kwargs)
-    if kind_of(type(owner)) == INSTANCE and name in (
-        "__setattr__",
-        "__delattr__",
-        "__getattribute__",
-    ):
-        _before_slot(ex, name, owner, args[1:], site)
-        return bound(*args[1:], **kwargs)
     return _call_method(ex, owner, name, bound, args[1:], kwargs, site)
 
 
@@ -880,7 +895,9 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
             touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
             args = tuple(
                 argument
-                if type(argument) in PLAIN or kind_of(type(argument)) == VIEW
+                if type(argument) in PLAIN
+                or kind_of(type(argument)) == VIEW
+                or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs
                 else iter_(argument, site)
                 for argument in args
             )
