@@ -27,7 +27,8 @@ def read(
         ev, _, ph = what.partition(" ")
         events.append(
             Event(
-                i=len(events), ev=ev, ph=ph, q="q", **{told_by: by}, ctag="g", pos=pos, op=int(op) if op else None,
+                i=len(events), ev=ev, ph=ph, q="q", ctag="g", conn=by if told_by == "conn" else "",
+                proc=by if told_by == "proc" else "", pos=pos, op=int(op) if op else None,
                 m=f"m{pos}" if ev == "deliver" else "", args={"committed": committed} if ev == "commit" else {},
             )
         )  # fmt: skip

@@ -42,7 +42,7 @@ AGAIN = 2
 LONGEST = 40
 """Commands of a client, at most."""
 FAULTS, PACE = 3, 10.0
-"""The most faults of a small workload, and how many of its longest client's commands fit into a second before one."""
+"""The most faults of a small workload, and how many commands a second a client makes that is in a hurry."""
 WELL = 1.0
 """Seconds that nodes have after a fault until the next workload, which shall not show what the fault did."""
 LEFT = re.compile(r"w\d+m\d+\.\d+$")
@@ -90,8 +90,7 @@ def drawn(
     """The n-th workload: few commands at first, then more."""
     chance = random.Random(f"{seed}/{n}")
     mix = {op: often for op, often in MIX.items() if op in can}
-    faulty = faults is not None and bool(faults.kinds)
-    longest = min(LONGEST, 10 + n // 2 if faulty else 3 + n // 10)
+    longest = min(LONGEST, 3 + n // 10 if faults is None or faults.nodes == 1 else 10 + n // 2)
 
     def commands() -> Iterator[ClientCommand]:
         ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
@@ -100,7 +99,7 @@ def drawn(
             yield ClientCommand(op=op, which=chance.randrange(3), requeue=back)
 
     threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
-    if faults is None or not faulty:
+    if faults is None or not faults.kinds:
         return ConcurrentWorkload(commands=threads)
     plan = tuple(
         PlannedFault(
@@ -111,23 +110,23 @@ def drawn(
         )
         for _ in range(chance.randint(1, FAULTS))
     )
-    return paced(threads, plan)
-
-
-def paced(
-    commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
-) -> ConcurrentWorkload:
-    """The commands go on while there are faults: each shall find work under way."""
-    if not faults:
-        return ConcurrentWorkload(commands=commands)
-    lasts = sum(fault.after + fault.seconds for fault in faults)
-    a_second = max(1.0, max(map(len, commands)) / lasts)
-    return ConcurrentWorkload(commands=commands, faults=faults, rate=a_second * len(commands))
+    pace = PACE  # in a hurry, for what a fault finds under way
+    if faults.nodes > 1 and chance.random() < 0.5:  # or slowly: other nodes answer meanwhile
+        lasts = sum(fault.after + fault.seconds for fault in plan)
+        pace = max(1.0, max(map(len, threads)) / lasts)
+    return ConcurrentWorkload(commands=threads, faults=plan, rate=pace * len(threads))
 
 
 def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
     """The same without a client, half of the commands of one, a command or a fault, or with a fault at once."""
     threads, faults = workload.commands, workload.faults
+    pace = workload.rate / len(threads)
+
+    def paced(
+        commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
+    ) -> ConcurrentWorkload:
+        rate = pace * len(commands) if faults else 0.0
+        return ConcurrentWorkload(commands=commands, faults=faults, rate=rate)
 
     for n, fault in enumerate(faults):
         yield paced(threads, (*faults[:n], *faults[n + 1 :]))
