@@ -140,15 +140,9 @@ def check(
     report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
     if own:
-        if (
-            len(own) < len(names)
-            or mutant_id
-            or all_mutants
-            or attributes
-            or (token and len(own) > 1)
-        ):
+        if len(own) < len(names) or mutant_id or all_mutants or (token and len(own) > 1):
             raise UsageError(
-                "tests of your own (FILE.py::test) go without programs, mutants and --attributes; "
+                "tests of your own (FILE.py::test) go without programs and mutants; "
                 "--replay needs one test"
             )
         report.programs.extend(own_runs(names, search, modules, token, jobs))

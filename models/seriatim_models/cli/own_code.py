@@ -118,6 +118,7 @@ class OwnTest:
         search = self.search
         state = Search()
         state.timers = search.timers
+        state.races_are_errors = search.attributes
         strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
         strategy: Any = Dpor()
         if self.token is not None:

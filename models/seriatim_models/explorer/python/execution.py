@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import cache
 from pathlib import PurePath
 from typing import Any
 
@@ -17,6 +19,10 @@ from seriatim_models.explorer.python.rewrite import SITES
 
 SPIN = 100_000
 """Accesses in one step after which a thread may be in a loop that waits for another."""
+
+
+LIBRARY = sysconfig.get_path("stdlib")
+"""Where the standard library lies."""
 
 
 COUNTED = 2_000
@@ -70,6 +76,8 @@ class Search:
         """Of the last exception that left a thread."""
         self.timers = "any"
         """The order in which timers of asyncio may end: ``any`` or ``deadline``, see `event_loop`."""
+        self.races_are_errors = False
+        """Whether a data race is a violation; then what a program itself reads and writes orders no threads."""
         self.timers_ended = False
         """Whether a timer of asyncio has ended anywhere."""
         self.timers_bounded = False
@@ -100,6 +108,7 @@ class PythonExecution(Execution):
         "modules",
         "numbers",
         "pasts",
+        "racing",
         "rare",
         "records",
         "search",
@@ -116,6 +125,8 @@ class PythonExecution(Execution):
         """What happens before each step, itself included, as a bit set."""
         self.at: dict[int, int] = {}
         """For each (object, mode) what happens before the steps that touched it, these included."""
+        self.racing: dict[str, Race] = {}
+        """Races that are violations, by place."""
         self.steps_of: defaultdict[Thread, int] = defaultdict(int)
         self.records: dict[int, ObjectRecord] = {}
         self.numbers: defaultdict[int, int] = defaultdict(int)
@@ -180,10 +191,13 @@ class PythonExecution(Execution):
         enabler = op.after()
         if enabler >= 0:
             past |= pasts[enabler]
-        for key in footprint.rivals:
-            past |= at.get(key, 0)
-        for key in footprint.keys:
-            at[key] = at.get(key, 0) | past
+        if not (
+            self.search.races_are_errors and type(op) is PlaceAccess and not of_library(op.site)
+        ):
+            for key in footprint.rivals:
+                past |= at.get(key, 0)
+            for key in footprint.keys:
+                at[key] = at.get(key, 0) | past
         pasts.append(past)
         self.steps_of[thread] |= bit
         self.budget = SPIN
@@ -270,18 +284,22 @@ class PythonExecution(Execution):
         """As `touch`, for a place that is known."""
         if place.index >= 0:
             self.visible(thread, place, write, site)
-        elif place.thread is thread:
-            if write:
-                place.write_at = self.steps - 1
-                place.write_site = site
-            else:
-                place.read_at = self.steps - 1
-                place.read_site = site
-        else:
-            self.compare(thread, place, write, site)
+        if place.index < 0 or self.search.races_are_errors:
+            self.keep(thread, place, write, site)
         self.budget -= 1
         if self.budget < 0:
             self.long_step(place, write)
+
+    def keep(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
+        """Keep an access for the comparison with later ones, and compare it with those before it."""
+        if place.thread is not thread:
+            self.compare(thread, place, write, site)
+        elif write:
+            place.write_at = self.steps - 1
+            place.write_site = site
+        else:
+            place.read_at = self.steps - 1
+            place.read_site = site
 
     def visible(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
         """An access that is a step."""
@@ -316,6 +334,8 @@ class PythonExecution(Execution):
         for place in sorted(modes, key=lambda place: place.index < 0):
             if len(steps) < 2 or place.index < 0:
                 self.access(thread, place, modes[place], site)
+            elif self.search.races_are_errors:
+                self.keep(thread, place, modes[place], site)
 
     def compare(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
         """Compare an access to a place that another thread has touched with the accesses before it."""
@@ -347,8 +367,17 @@ class PythonExecution(Execution):
             ] = None
 
     def race(self, place: SharedPlace, first: int, second: int) -> None:
-        """Keep a race; the place is promoted when the execution has ended."""
-        self.search.found.setdefault(place.label, Race(place.label, first, second))
+        """Keep a race; the place is promoted when the execution has ended, if the race itself is no violation."""
+        race = Race(place.label, first, second)
+        if self.search.races_are_errors and not (of_library(first) and of_library(second)):
+            self.racing.setdefault(place.label, race)
+        elif place.index < 0:
+            self.search.found.setdefault(place.label, race)
+
+    @property
+    def data_races(self) -> list[str]:
+        """The data races of this execution, where they are violations."""
+        return [str(race) for race in self.racing.values()]
 
     def has_threads(self) -> None:
         """Note that there is a second thread, if asyncio is there: from the next round on it is observed."""
@@ -388,6 +417,16 @@ class PythonExecution(Execution):
         self.budget = 1 << 60
         if waits:
             raise Promotion(f"{waits[0].label} is read in a loop")
+
+
+@cache
+def of_library(site: int) -> bool:
+    """Whether an access is made by the standard library: `Event.is_set` reads what `Event.set` writes under a lock.
+
+    Site 0 is inside of something of C: the table of `functools.lru_cache`.
+    """
+    path = PurePath(SITES[site].path)
+    return site == 0 or (path.is_relative_to(LIBRARY) and "site-packages" not in path.parts)
 
 
 def line_of(thread: Thread) -> tuple[str, int]:

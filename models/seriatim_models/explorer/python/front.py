@@ -49,6 +49,7 @@ from seriatim_models.explorer.testing import verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
 
 TIMERS = ("any", "deadline")
+RACES = ("allowed", "error")
 SOON = 100
 """Executions after which a search that has not ended samples once."""
 SAMPLED = 100
@@ -80,6 +81,7 @@ def check(
     seconds: float | None = None,
     every_access: bool = False,
     timers: str = "any",
+    races: str = "allowed",
     given: Mapping[str, object] | None = None,
     **options: Any,
 ) -> PythonResult:
@@ -88,7 +90,9 @@ def check(
     `given` are the arguments of the test, by name; each execution is given a copy of them.
     `modules` names installed modules whose code is observed, too. With `every_access` each access to an object is a
     step from the beginning: slow, and the same verdict. `timers` says in which order those of asyncio end: ``any``, or
-    ``deadline`` (see `event_loop`). All other options are those of `explorer.explore`.
+    ``deadline`` (see `event_loop`). With ``races="error"`` a data race is a violation: two threads use a place, one of
+    them writes, and no lock, queue, start or join orders them; what only the standard library itself uses is left out.
+    All other options are those of `explorer.explore`.
     Raises `Misuse` and `OutsideModel` for what cannot be explored.
     """
     if options.get("jobs", 1) != 1 or options.get("checkpoint") is not None:
@@ -98,8 +102,11 @@ def check(
     known_modules(modules)
     if timers not in TIMERS:
         raise Misuse(f"timers={timers!r}: it is one of {', '.join(TIMERS)}")
+    if races not in RACES:
+        raise Misuse(f"races={races!r}: it is one of {', '.join(RACES)}")
     search = Search(every_access=every_access)
     search.timers = timers
+    search.races_are_errors = races == "error"
     return explored(Target.of(test, given), search, strategy, modules, seconds, options)
 
 
@@ -230,6 +237,8 @@ def _completed(
     options = [word for module in sources.named for word in ("--module", module)]
     if search.timers != "any":
         options += ["--timers", search.timers]
+    if search.races_are_errors:
+        options.append("--attributes")
     shown = [Violation("racing pair", race) for race in search.promoted.values() if race.second]
     return replace(
         case,
@@ -279,6 +288,8 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
         )
     elif made.verdict == "ok":
         made.why += f", {GRANULARITY}"
+        if search.races_are_errors:
+            made.why += ", without a data race"
         if search.timers_ended:
             order = "in any order" if search.timers == "any" else "in the order of their deadlines"
             made.why += f"; timers of asyncio end {order}, between any two turns of the loop"

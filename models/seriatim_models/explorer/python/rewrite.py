@@ -63,8 +63,6 @@ COMPARE = {
 MODULE_TOKEN = "__s_module__"
 """The global that stands for the module where a rebound global is an access."""
 
-Targets = ast.Name | ast.Attribute | ast.Subscript
-
 
 class Unrewritable(Exception):
     """Source that cannot be observed completely; the message says where and why."""
@@ -102,7 +100,6 @@ class Rewriter(ast.NodeTransformer):
         self.path = path
         self.scopes = finder.scopes
         self.scope: Scope = finder.module
-        self.module_scope = finder.module
         self.watched_globals = finder.rebound_globals | extra_globals
         self.classes: list[str] = []
         self.temporaries = 0
