@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -518,6 +520,21 @@ def test_confirmed_by_whoever_is_reachable_is_found_by_partitions(
     assert smallest
     assert not smallest.startswith("0 of")
     assert "partition of node" in smallest
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="networks need root; another test has the refusal")
+def test_networks_that_are_made_at_once_are_different_ones() -> None:
+    def address(begin: threading.Barrier) -> str:
+        begin.wait()
+        with NodeNetwork(1) as network:
+            begin.wait()
+            return network.address(0)
+
+    for _ in range(3):
+        begin = threading.Barrier(4, timeout=30)
+        with ThreadPoolExecutor(4) as pool:
+            made = [pool.submit(address, begin) for _ in range(4)]
+            assert len({each.result() for each in made}) == 4
 
 
 def test_without_root_a_partition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,11 +45,13 @@ class NodeNetwork:
         with ExitStack() as stack:
             self._hub = stack.enter_context(NamespaceHolder("--net"))
             self._own = [stack.enter_context(NamespaceHolder("--net")) for _ in range(self.nodes)]
-            self._number = self._free()
+            self._take_number()
             for switch in range(self.nodes):
                 self._in_hub("link", "add", f"switch{switch}", "type", "bridge")
                 self._in_hub("link", "set", f"switch{switch}", "up")
             for n in range(self.nodes):
+                if n:
+                    self._lay_cable(n)
                 self._join(n)
             self._stack = stack.pop_all()
         return self
@@ -83,24 +85,49 @@ class NodeNetwork:
         first = int(SUBNETS.network_address) + 256 * number
         return ipaddress.IPv4Network((first, 24))
 
-    def _free(self) -> int:
-        """A number that no other cluster on this machine has: its first address can be taken."""
+    def _take_number(self) -> None:
+        """Take a number that no other cluster on this machine has: who makes the first node's cable has taken it."""
         for number in range(SWITCH_ID):
             self._number = number
-            if not any(
-                f" {self._driver(n)}/30 " in _run("ip", "-4", "addr") for n in range(SWITCH_ID)
-            ):
-                return number
+            if self._is_taken():
+                continue
+            try:
+                self._lay_cable(0)
+                return
+            except ProtocolFault:
+                if not self._is_taken():
+                    raise
         raise ProtocolFault("start", f"{SWITCH_ID} clusters have all networks on this machine")
+
+    def _is_taken(self) -> bool:
+        return f" {self._cable('')}" in _run("ip", "link")
+
+    def _cable(self, node: int | str) -> str:
+        """The name of the driver's end of a node's cable."""
+        return f"srt{self._number}n{node}"
+
+    def _lay_cable(self, n: int) -> None:
+        own = str(self._own[n].pid)
+        _run(
+            "ip",
+            "link",
+            "add",
+            self._cable(n),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "clients",
+            "netns",
+            own,
+        )
 
     def _driver(self, node: int) -> str:
         return str(self._subnet(2 * self._number + 1)[4 * node + 1])
 
     def _join(self, n: int) -> None:
         """Connect a node to the driver and to the first switch."""
-        own, hub = str(self._own[n].pid), str(self._hub.pid)
-        outside = f"srt{self._number}n{n}"
-        _run("ip", "link", "add", outside, "type", "veth", "peer", "name", "clients", "netns", own)
+        hub, outside = str(self._hub.pid), self._cable(n)
         _run("ip", "addr", "add", f"{self._driver(n)}/30", "dev", outside)
         _run("ip", "link", "set", outside, "up")
         within = [*self.prefix(n), "ip"]
