@@ -14,6 +14,7 @@ from seriatim_models.cli.options import (
     HELP,
     PROFILE_HELP,
     lines,
+    master_option,
     outputs,
     profile_option,
     property_option,
@@ -77,11 +78,7 @@ from seriatim_models.report.text import write
     help="Spark: keep what was prepared there, so that the next audit reads only what is new, "
     "and tables of verdicts, witnesses and statistics as Parquet.",
 )
-@click.option(
-    "--master",
-    metavar="URL",
-    help="Spark: the cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
-)
+@master_option("Spark: the cluster")
 @click.option(
     "--shrink",
     metavar="FILE",

@@ -15,6 +15,7 @@ from seriatim_models.cli.options import (
     STRATEGIES,
     completing,
     lines,
+    master_option,
     number_option,
 )
 from seriatim_models.cli.stop_request import StopRequest
@@ -89,11 +90,7 @@ MEMORY = 2048
     "--memory", "For each of these; 0 for no limit.", click.IntRange(0), MEMORY, metavar="MIB"
 )
 @click.option("--first-bug", is_flag=True, help="Stop when something is found.")
-@click.option(
-    "--master",
-    metavar="URL",
-    help="Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
-)
+@master_option()
 @click.rich_config(help_config=HELP)
 def campaign(
     names: tuple[str, ...],

@@ -13,7 +13,15 @@ import rich_click as click
 
 from seriatim_models.cli.console import Outputs, check_writable, put
 from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
-from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
+from seriatim_models.cli.options import (
+    COUNT,
+    HELP,
+    POSITIVE,
+    json_output,
+    lines,
+    master_option,
+    number_option,
+)
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report.document import indented
@@ -51,11 +59,7 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
 @click.option(
     "--campaign", metavar="DIR", help="Run on Spark; a checkpoint log in DIR is the journal."
 )
-@click.option(
-    "--master",
-    metavar="URL",
-    help="With --campaign: Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
-)
+@master_option("With --campaign: Spark's cluster")
 @click.option("--mutant", "mutant_id", metavar="ID", help="Run over this mutant of the reference.")
 @click.option("--pair", metavar="PROGRAM", help="Run this one program of the table, to its end.")
 @click.option("--replay", "token", metavar="TOKEN", help="With --pair: only this schedule of it.")

@@ -79,6 +79,12 @@ def profile_option(what: str, default: str | None = "any") -> Callable[[F], F]:
     )
 
 
+def master_option(before: str = "Spark's cluster") -> Callable[[F], F]:
+    """`--master`, where Spark runs; `before` stands before what it is if not given."""
+    what = f"{before} [dim](SERIATIM_SPARK_MASTER, else this machine)[/]."
+    return click.option("--master", metavar="URL", help=what)
+
+
 def verbose_option(what: str) -> Callable[[F], F]:
     """`-v` or `--verbose`; `what` is its help."""
     return click.option("-v", "--verbose", is_flag=True, help=what)

@@ -12,6 +12,7 @@ from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import (
     HELP,
     lines,
+    master_option,
     number_option,
     outputs,
     profile_option,
@@ -91,11 +92,7 @@ from seriatim_models.report.text import write
 @click.option(
     "--quiet", is_flag=True, help="A line for each batch also on a terminal; so it is with --json."
 )
-@click.option(
-    "--master",
-    metavar="URL",
-    help="Spark's cluster [dim](SERIATIM_SPARK_MASTER, else this machine)[/].",
-)
+@master_option()
 @verbose_option("A row for each property at the end, with what would be a case of it.")
 @outputs
 @click.rich_config(help_config=HELP)
