@@ -9,6 +9,9 @@ Exit code 1 if a system violates what it promises and is not known to violate, o
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -25,7 +28,8 @@ from seriatim_models.conformance.concurrent.workload import (
     FaultKind,
     plan_faults,
 )
-from seriatim_models.conformance.faults.described import version_of_description
+from seriatim_models.conformance.faults.described import found
+from seriatim_models.conformance.faults.description import SystemDescription
 from seriatim_models.conformance.faults.nemesis import NETWORK
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
@@ -190,6 +194,27 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
         return row
     row.seconds = round(time.monotonic() - begun, 1)
     return judged_row(row, run, list(read_history(path).events))
+
+
+def version_of_description(description: SystemDescription) -> str:
+    """The version that the program prints, or the one that the description says."""
+    if isinstance(description.version, str):
+        return description.version
+    path = os.pathsep.join([*found(description.search), os.environ["PATH"]])
+    try:
+        program = shutil.which(description.version[0], path=path) or description.version[0]
+        done = subprocess.run(
+            [program, *description.version[1:]],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, IndexError):
+        return ""
+    lines = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
+    words = lines[-1].replace("v=", " ").split() if lines else []
+    return next((word.lstrip("v") for word in words if word.lstrip("v")[:1].isdigit()), "")
 
 
 def judged_row(row: ChaosRow, run: ConcurrentRun, events: list[Event]) -> ChaosRow:

@@ -135,27 +135,6 @@ def _prepared(
     )
 
 
-def version_of_description(description: SystemDescription) -> str:
-    """The version that the program prints, or the one that the description says."""
-    if isinstance(description.version, str):
-        return description.version
-    path = os.pathsep.join([*found(description.search), os.environ["PATH"]])
-    try:
-        program = shutil.which(description.version[0], path=path) or description.version[0]
-        done = subprocess.run(
-            [program, *description.version[1:]],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired, IndexError):
-        return ""
-    lines = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
-    words = lines[-1].replace("v=", " ").split() if lines else []
-    return next((word.lstrip("v") for word in words if word.lstrip("v")[:1].isdigit()), "")
-
-
 def found(patterns: list[str]) -> list[str]:
     """The folders that patterns stand for, the last one of each."""
     matches = (sorted(glob.glob(pattern)) for pattern in patterns)
