@@ -28,7 +28,7 @@ def test_without_the_option_a_race_is_none(name: str) -> None:
 def test_the_spin_hides_neither_the_flag_nor_what_it_guards() -> None:
     case = check(racing.race_behind_a_spin, races="error").counterexample
     assert case is not None
-    found = {v.what.partition(":")[0] for v in case.violations if v.kind == "data race"}
+    found = {str(v.what).partition(":")[0] for v in case.violations if v.kind == "data race"}
     assert found == {"Box.ready", "Box.value"}
 
 
