@@ -329,6 +329,15 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
             os.close(folder)""",
      """        os.fsync(folder)
         os.close(folder)"""),
+    ("publish-while-closing", "outcome", "client",
+     """            self._ensure_open()
+            self.server.request(self.connection.wire, self.number, act)
+
+    # ---- what the reader does""",
+     """            self._ensure_open()
+        self.server.request(self.connection.wire, self.number, act)
+
+    # ---- what the reader does"""),
     ("open-two", "outcome", "client",
      """        with self._lock:
             if self._closed is not None:

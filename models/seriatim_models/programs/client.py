@@ -144,6 +144,25 @@ def rpc_close(scene: ClientScene) -> None:
     scene.spawn(ch.connection.close, "closer")
 
 
+@scenario("RPC-1", traces=9)
+def publish_while_closing(scene: ClientScene) -> None:
+    """A message is published while its connection is closed; whoever published it asks for it elsewhere.
+
+    Bounds: One message, one closing, a second connection. A publish that returns has been sent: what follows it
+    elsewhere finds the message.
+    """
+    (ch,) = scene.client()
+    (other,) = scene.client("d")
+    scene.at(ch, lambda x: scene.server.declare_queue(x, "q"))
+
+    def publish_and_get() -> None:
+        ch.basic_publish("", "q", scene.message("m1"))
+        other.basic_get("q")
+
+    scene.spawn(publish_and_get, "A")
+    scene.spawn(ch.connection.close, "closer")
+
+
 @scenario("RPC-1", traces=56)
 def open_while_closing(scene: ClientScene) -> None:
     """A thread opens a channel and calls on it while another closes the connection.
