@@ -15,9 +15,9 @@ Step = tuple[str, str, int | None]
 
 
 def read(
-    *steps: Step, committed: str = "next", told_by: str = "conn", **declared: object
+    *steps: Step, committed: str = "next", named_by: str = "conn", **declared: object
 ) -> Finding:
-    """What P15 says of a topic with positions 0 to 9, read by group `g`, whose members are told by their connection or
+    """What P15 says of a topic with positions 0 to 9, read by group `g`, whose members are named by their connection or
     worker.
     """
     events = [Event(i=0, ev="declare", q="q", args=declared)]
@@ -27,8 +27,8 @@ def read(
         ev, _, ph = what.partition(" ")
         events.append(
             Event(
-                i=len(events), ev=ev, ph=ph, q="q", ctag="g", conn=by if told_by == "conn" else "",
-                proc=by if told_by == "proc" else "", pos=pos, op=int(op) if op else None,
+                i=len(events), ev=ev, ph=ph, q="q", ctag="g", conn=by if named_by == "conn" else "",
+                proc=by if named_by == "proc" else "", pos=pos, op=int(op) if op else None,
                 m=f"m{pos}" if ev == "deliver" else "", args={"committed": committed} if ev == "commit" else {},
             )
         )  # fmt: skip
@@ -76,10 +76,10 @@ RIGHT: dict[str, list[Step]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("told_by", ["conn", "proc"])
+@pytest.mark.parametrize("named_by", ["conn", "proc"])
 @pytest.mark.parametrize("what", RIGHT)
-def test_a_right_log_is_not_reported(what: str, told_by: str) -> None:
-    assert read(*RIGHT[what], told_by=told_by).verdict is not Verdict.VIOLATED
+def test_a_right_log_is_not_reported(what: str, named_by: str) -> None:
+    assert read(*RIGHT[what], named_by=named_by).verdict is not Verdict.VIOLATED
 
 
 WRONG: dict[str, list[Step]] = {
@@ -96,10 +96,10 @@ WRONG: dict[str, list[Step]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("told_by", ["conn", "proc"])
+@pytest.mark.parametrize("named_by", ["conn", "proc"])
 @pytest.mark.parametrize("why", WRONG)
-def test_what_no_commit_explains_is_reported(why: str, told_by: str) -> None:
-    assert why in read(*WRONG[why], told_by=told_by).explanation
+def test_what_no_commit_explains_is_reported(why: str, named_by: str) -> None:
+    assert why in read(*WRONG[why], named_by=named_by).explanation
 
 
 @pytest.mark.parametrize("setting", ["cleanup.policy", "retention.ms", "x-max-age"])

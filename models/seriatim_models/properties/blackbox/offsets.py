@@ -183,7 +183,7 @@ def reader_key(event: Event) -> ConsumerKey:
 
 
 def member(event: Event) -> Holder:
-    """Whose session it is: without channel and connection the tag is the group's, and members are told by `proc`."""
+    """Whose session it is: without channel and connection the tag is the group's, and `proc` says which member."""
     by = holder(event)
     return by._replace(name=event.proc) if event.proc and by == Holder("", name=event.ctag) else by
 
