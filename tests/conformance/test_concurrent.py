@@ -138,7 +138,8 @@ def test_the_smallest_clients_of_a_race_are_a_publisher_and_two_getters() -> Non
     assert len(found.workload.commands) in (2, 3)
     assert len(ops) <= 6
     assert found.events
-    assert found.shown <= TRIES
+    assert found.shown <= found.tried == TRIES
+    assert not found.failed
 
 
 def test_drawn_clients_of_right_queues_are_not_reported() -> None:
@@ -209,6 +210,37 @@ def test_clients_that_show_it_once_are_not_made_smaller(monkeypatch: pytest.Monk
     assert found.workload is not None
     prefix = min(published).partition("m")[0]
     assert found.workload == drawn(1, int(prefix[1:]) - 1, 2, ThreadedObject(LosesOne).can)
+
+
+class LosesThenKeeps(Keeps):
+    """A queue that loses each third message, and after so many publishes begins with all that it ever had."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        self._items = queue.SimpleQueue[str]()
+        if self.count > 60:
+            super().__init__()
+
+    def put(self, m: str) -> None:
+        LosesThenKeeps.count += 1
+        self.kept.append(m)
+        if self.count % 3:
+            self._items.put(m)
+
+
+def test_a_system_that_fails_later_does_not_take_back_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LosesThenKeeps, "kept", [])
+    monkeypatch.setattr(LosesThenKeeps, "count", 0)
+    found = search_clients(
+        ThreadedObject(LosesThenKeeps), PROFILES["any"].properties, clients=2, seconds=60, seed=1
+    )
+    assert found.violated == "P1"
+    assert found.events
+    assert "which an earlier workload published" in found.failed
+    assert found.shown <= found.tried < TRIES
 
 
 class Flaky:

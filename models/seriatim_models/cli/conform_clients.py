@@ -14,7 +14,7 @@ from seriatim_models.cli.described_systems import opened
 from seriatim_models.cli.implementations import Implementation
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.conformance.concurrent.search import TRIES, search_clients
+from seriatim_models.conformance.concurrent.search import search_clients
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.report import AuditRun
@@ -91,9 +91,14 @@ def conform_clients(
         except (OSError, HistoryError) as error:
             raise UsageError(f"cannot write to {out}: {error}") from error
         lines = [
-            f"The smallest clients that violate {outcome.violated}, again in {outcome.shown} of {TRIES} runs:",
+            f"The smallest clients that violate {outcome.violated}, again in {outcome.shown} of {outcome.tried} runs:",
             *(f"  {line}" for line in str(outcome.workload).split(" | ")),
             f"Their history: {path}",
+            *(
+                [f"They were not made smaller to the end: {system.name} {outcome.failed}"]
+                if outcome.failed
+                else []
+            ),
         ]
         for line in lines:
             targets.console.print(Text(line))

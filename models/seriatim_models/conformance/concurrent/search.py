@@ -81,7 +81,11 @@ class ClientsOutcome(msgspec.Struct, kw_only=True):
     events: list[Event] = []
     """The history that is the evidence."""
     shown: int = 0
-    """In how many of `TRIES` further runs the smallest workload showed it again."""
+    """In how many of `tried` further runs the smallest workload showed it again."""
+    tried: int = 0
+    """`TRIES`, or fewer if the system failed meanwhile."""
+    failed: str = ""
+    """How the system failed after the violation was found, so that it was not made smaller to the end."""
 
 
 def drawn(
@@ -158,7 +162,7 @@ def search_clients(
 ) -> ClientsOutcome:
     """Draw workloads for so many seconds, `most` at most; the first violation is made smaller, as long again.
 
-    Raises `Fault` if the system does not start anew.
+    Raises `Fault` if the system does not start anew before a violation is found; afterwards the violation counts.
     """
     search = _Search(system, list(properties), patience, faults)
     outcome = search.outcome
@@ -170,11 +174,10 @@ def search_clients(
         search.try_one(workload)
         on_progress(outcome.runs)
     if outcome.workload is not None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and search.shrink(until):
-            pass
-        again = [events for _ in range(TRIES) if (events := search.shows(outcome.workload))]
-        outcome.shown, outcome.events = len(again), [*again, outcome.events][0]
+        try:
+            search.make_smaller(outcome.workload, time.monotonic() + seconds)
+        except Fault as fault:
+            outcome.failed = str(fault)
     outcome.findings = [tally.finding(id, system.name) for id, tally in search.tallies.items()]
     return outcome
 
@@ -252,20 +255,34 @@ class _Search:
         self.tallies[self.outcome.violated].add(found[self.outcome.violated])
         return events
 
-    def shrink(self, until: float) -> bool:
-        """Whether a smaller workload shows the violation, and then once more; it takes the place of the one before.
+    def make_smaller(self, workload: ConcurrentWorkload, until: float) -> None:
+        """Make what showed the violation smaller until then, and see how often the smallest shows it.
+
+        Raises `Fault` if the system fails; what was found until then is in the outcome.
+        """
+        while time.monotonic() < until and (less := self.shrink(workload, until)) is not None:
+            workload = less
+        for _ in range(TRIES):
+            events = self.shows(workload)
+            self.outcome.tried += 1
+            if events is not None:
+                self.outcome.shown += 1
+                if self.outcome.shown == 1:
+                    self.outcome.events = events
+
+    def shrink(self, workload: ConcurrentWorkload, until: float) -> ConcurrentWorkload | None:
+        """A smaller workload that shows the violation, and then once more; it takes the place of the one before.
 
         Once is not enough: what an earlier workload did may show late, in one that has no part in it.
         """
-        assert self.outcome.workload is not None
-        for less in smaller(self.outcome.workload):
+        for less in smaller(workload):
             shown = 0
             for _ in range(TRIES):
                 if time.monotonic() > until:
-                    return False
+                    return None
                 if (events := self.shows(less)) is not None:
                     shown += 1
                 if events is not None and shown == AGAIN:
                     self.outcome.workload, self.outcome.events = less, events
-                    return True
-        return False
+                    return less
+        return None
