@@ -23,6 +23,7 @@ BY = {
     "skips-positions": "P15", "repeats-positions": "P15", "swaps-positions": "P15", "loses-commits": "P15",
     "invents-records": "P1", "loses-rows": "P20", "last-first": "P20", "takes-nothing": "P1", "sees-nothing": "P20",
     "wrong-group": "P23", "accepts-second": "P10", "keeps-refused": "P1", "drops-young": "P5", "gives-own": "P24",
+    "requeues-to-place": "P25",
     "gives-twice": "P2", "acks-nothing": "P1", "invents-rows": "P1",
 }  # fmt: skip
 

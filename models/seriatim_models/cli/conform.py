@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.audit import find_profile, with_own
+from seriatim_models.cli.audit import find_profile
 from seriatim_models.cli.conform_clients import conform_clients
 from seriatim_models.cli.conform_results import (
     audit_run,
+    held_to,
     print_outcome,
     print_self_test,
     save,
@@ -42,7 +43,8 @@ from seriatim_models.cli.options import (
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import drive
-from seriatim_models.conformance.judging import default_profile, judged
+from seriatim_models.conformance.judging import judged
+from seriatim_models.conformance.meanings import DECLARED
 from seriatim_models.conformance.profile_consistency import where_nothing_is_named
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.conformance.protocol import Fault
@@ -78,6 +80,7 @@ CLIENTS = 4
         documented system that offers the same operations allows, in order or in time, is inconclusive then
         (exit code 3) and is shown with those systems; --profile any allows nothing.
         A log, which has read instead of get and consume, is held to the profile kafka.
+        What an implementation declares that its words mean (means, as requeue: tail) it is held to instead.
         spec/conform/README.md describes the protocol, with examples in two languages and a faulty one.
         """
     )
@@ -203,7 +206,7 @@ def conform(
             return print_self_test(targets.console, system)
         bounds = searching.SearchBounds(seconds=seconds, scripts=scripts, steps=steps)
         sound = script is not None or self_tested(targets.console, system)
-        chosen = with_own(find_profile(named or default_profile(system)), own)
+        chosen = held_to(targets.console, system, named, own)
         begun = time.monotonic()
         report = new_report("hypothesis", seed=seed)
         report.sentences.update({p.id: p.sentence for p in chosen.properties})
@@ -245,6 +248,8 @@ def _searched(
 def _named(profile: str | None, script: Script | None) -> str:
     """The profile that is asked for, by option or script; empty if none is. A wrong name is a usage error."""
     named = profile or (script.profile if script else "")
+    if named == DECLARED:
+        return ""  # the system says itself what that is
     if named:
         find_profile(named)
     return named

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from seriatim_models.cli.audit import find_profile, with_own
+from seriatim_models.cli.audit import find_profile
+from seriatim_models.cli.conform_results import held_to
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.described_systems import opened
 from seriatim_models.cli.implementations import Implementation
@@ -40,10 +41,12 @@ def conform_clients(
 
     `described`: a system's description, its setting and the faults, see `described_systems`.
     """
-    chosen = with_own(find_profile(profile or "any"), own)
+    if profile:
+        find_profile(profile)
     seed = random.randrange(SEEDS) if seed is None else seed
     begun = time.monotonic()
     with opened(implementation, *described) as (system, faults):
+        chosen = held_to(targets.console, system, profile or "", own)
         try:
             with (
                 ProgressDisplay(1, "searches").running() as work,

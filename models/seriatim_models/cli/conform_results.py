@@ -12,9 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.driving import DrivenRun
-from seriatim_models.conformance.profiles import SYSTEMS
+from seriatim_models.conformance.judging import default_profile
+from seriatim_models.conformance.meanings import DECLARED
+from seriatim_models.conformance.profiles import SYSTEMS, Profile
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, write_script
 from seriatim_models.conformance.selftest import self_test, speed
@@ -32,6 +35,16 @@ if TYPE_CHECKING:
 SHOWN = 40
 """Steps of a script that are printed; a script of the load that did not get shorter has thousands."""
 CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "not enough seen"}
+
+
+def held_to(console: Console, system: System, profile: str, own: tuple[str, ...]) -> Profile:
+    """The profile that is named, else what the system declares, which is printed, or every promise; with properties of
+    the user's own. Raises `UsageError`.
+    """
+    chosen = find_profile(profile) if profile else default_profile(system)
+    if chosen.id == DECLARED:
+        console.print(Text(f"held to {chosen.title}"))
+    return with_own(chosen, own)
 
 
 def audit_run(outcome: SearchOutcome) -> AuditRun:

@@ -23,6 +23,7 @@ import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.spec import Basic, BasicProperties
 
+from seriatim_models.conformance.meanings import NOTHING
 from seriatim_models.conformance.patience import limited
 from seriatim_models.conformance.protocol import FEATURES, OPERATIONS, Answer, Fault, Push, Request
 from seriatim_models.conformance.script import PRIORITIES
@@ -62,6 +63,7 @@ class AmqpBroker:
     """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
 
     exact = False
+    means = NOTHING
     can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
         *(
             "dwrr",

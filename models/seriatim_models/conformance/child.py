@@ -34,6 +34,7 @@ from seriatim_models.conformance.concurrent.client import (
     OutcomeUnknown,
     Receiver,
 )
+from seriatim_models.conformance.meanings import NOTHING, meanings
 from seriatim_models.conformance.protocol import (
     CONCURRENT,
     FLOOD_MAX,
@@ -106,6 +107,7 @@ class ChildProcess:
         self._receivers: dict[int, Receiver] = {}
         self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
+        self.means = NOTHING
         self._start()
 
     # ---- System
@@ -181,6 +183,7 @@ class ChildProcess:
             hello = as_hello(self._exchange(asked, self.starting))
             self.name, self.version = hello.name or self.name, hello.version
             self.can = abilities(hello.can)
+            self.means = meanings(hello.means, self.can)
         except Fault:
             self.end()
             raise

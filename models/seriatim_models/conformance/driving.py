@@ -33,6 +33,8 @@ EVENTS_MAX = 25_000
 """After how many events a script is given up, as if its steps ended there: requeueing thousands of messages again and
 again makes histories that take minutes to judge.
 """
+ONE_GROUP = "g0"
+"""Of a message of which a script names no group, where only groups keep an order."""
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again where something must be left."""
 
@@ -68,6 +70,9 @@ class _Driver:
         self.run = DrivenRun(steps=[], events=[])
         self.channels: dict[int, _DrivenChannel] = {}
         self.place: dict[str, int] = {}  # message: its number in the order of publishing
+        self._rank: dict[str, int] = {}
+        """Of each message where it is in its queue, as far as the system declares that: lower is before higher."""
+        self._ranks = 0
         self.prio: dict[str, int] = {}  # message: its priority
         self._sent: dict[str, int] = {}  # queue: how many were published
         self._declared: set[str] = set()
@@ -213,8 +218,13 @@ class _Driver:
             heads = [line for line in heads if line]
 
     def _turn(self, m: str) -> tuple[int, int]:
-        """What orders the messages of a queue: the priority, from high to low, then the order of publishing."""
-        return -self.prio.get(m, 0), self.place.get(m, -1)
+        """What orders the messages of a queue: the priority, from high to low, then where each was put."""
+        return -self.prio.get(m, 0), self._rank.get(m, -1)
+
+    def _put(self, m: str, at_head: bool = False) -> None:
+        """A message was put behind all others of its queue, or before them."""
+        self._ranks += 1
+        self._rank[m] = -self._ranks if at_head else self._ranks
 
     def _declare(self, q: str) -> None:
         """Record what the system promises of a queue, before the first command that names it."""
@@ -223,6 +233,8 @@ class _Driver:
             args["x-max-priority"] = PRIORITIES - 1
         if "held-groups" in self.system.can:
             args["groups"] = "held"
+        if self.system.means.requeue in ("head", "tail"):
+            args["requeue"] = self.system.means.requeue
         if args and q not in self._declared:
             self.record("declare", q=q, args=args)
         self._declared.add(q)
@@ -274,7 +286,9 @@ class _Driver:
 
     def _publish(self, step: ScriptStep) -> ScriptStep:
         m = step.m or f"m{len(self.place)}"
-        self.place.setdefault(m, len(self.place))
+        if m not in self.place:
+            self.place[m] = len(self.place)
+            self._put(m)
         self._declare(step.q)
         number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
         fields: dict[str, object] = {"q": step.q, "m": m}
@@ -282,6 +296,8 @@ class _Driver:
             fields["prio"] = self.prio[m] = step.prio
         if step.key and "groups" in self.system.can:
             fields["key"] = step.key
+        elif self.system.means.order == "group":
+            fields["key"] = ONE_GROUP  # what has no group has no order
         part = step.part if "partitions" in self.system.can else None
         if part is not None:
             fields["part"] = part
@@ -438,6 +454,8 @@ class _Driver:
             if m and self.holds.pop(m, None) is not None and back:
                 self.ready.add(m)
                 self.returned.add(m)
+                if self.system.means.requeue in ("head", "tail"):
+                    self._put(m, self.system.means.requeue == "head")
 
     def _nothing_pushed(self) -> None:
         """Wait for what a system without a connection is about to push, before an answer that it might come after.
@@ -501,16 +519,18 @@ class _Driver:
         after = self._reads.get((step.ch, step.ctag, step.q, step.part))
         if after is None:
             return None
-        pos = max(0, after - (step.which or 0)) if step.pos is None else step.pos
-        self._moved("commit", step, pos)
+        means = self.system.means.committed
+        pos = max(means == "last", after - (step.which or 0)) if step.pos is None else step.pos
+        self._moved("commit", step, pos, means)
         return msgspec.structs.replace(step, pos=pos, which=None)
 
-    def _moved(self, op: str, step: ScriptStep, pos: int) -> None:
-        """Ask for a seek or a commit, and record it: the position is the next to read."""
-        fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, "pos": pos, **self._part(step)}
+    def _moved(self, op: str, step: ScriptStep, pos: int, means: str = "") -> None:
+        """Ask for a seek or a commit, and record it: `pos` is the next to read, and sent as the system means it."""
+        sent = pos - 1 if means == "last" else pos
+        fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, "pos": sent, **self._part(step)}
         # Any field of Request; msgspec does not check on construction
         request = Request(op=op, **fields)  # type: ignore[arg-type]
-        self.around(op, request, False, **fields, args={"committed": "next"})
+        self.around(op, request, False, **fields, args={"committed": means or "next"})
 
     def _read_all(self, q: str, limit: int) -> bool:
         """Read every partition from its beginning, as a group that was never there; False if that is refused."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from seriatim_models.conformance.driving import DrivenRun
+from seriatim_models.conformance.meanings import declared_profile
 from seriatim_models.conformance.profiles import PROFILES, Profile
 from seriatim_models.conformance.system import System
 from seriatim_models.history.event import Event
@@ -29,9 +30,10 @@ def black_box_profiles() -> dict[str, Profile]:
     }
 
 
-def default_profile(system: System) -> str:
-    """The profile that a system is held to where none is named: every promise, or those of a log."""
-    return "kafka" if "read" in system.can else "any"
+def default_profile(system: System) -> Profile:
+    """What a system is held to where no profile is named: every promise, or those of a log, as it declares them."""
+    profile = PROFILES["kafka" if "read" in system.can else "any"]
+    return declared_profile(system.means, profile) if system.means else profile
 
 
 def judged(run: DrivenRun, properties: Iterable[AnyProperty]) -> list[Finding]:

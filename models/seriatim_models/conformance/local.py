@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from seriatim_models.conformance.meanings import meanings
 from seriatim_models.conformance.protocol import (
     NAME_MAX,
     OPERATIONS,
@@ -65,6 +66,7 @@ class Local:
         self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
         self.version = str(getattr(self._object, "version", ""))
         self.can = declared(self._object)
+        self.means = meanings(getattr(self._object, "means", {}), self.can)
 
     def reset(self) -> None:
         self.end()

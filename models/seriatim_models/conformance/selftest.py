@@ -69,6 +69,46 @@ def _publish_get(talk: _Talk) -> None:
     _want(got.m == "m0", "m0 was published, so get must give m0", got.m)
 
 
+def _requeue_end(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1", "m2"):
+        talk.done("publish", q="q", m=m)
+    for dtag in [talk.got().dtag for _ in range(2)]:
+        talk.done("nack", ch=1, dtag=dtag, requeue=True)
+        talk.system.sync()
+    means = talk.system.means.requeue
+    first = {"place": "m0", "head": "m1", "tail": "m2"}[means]
+    got = talk.got()
+    why = f"m0 and m1 were requeued, one after the other, to the {means}, so {first} must be next"
+    _want(got.m == first, why, got.m)
+
+
+def _settled_is_gone(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("publish", q="q", m="m0")
+    talk.done("ack", ch=1, dtag=talk.got().dtag)
+    talk.done("close", ch=1)
+    talk.system.sync()
+    talk.opened(2)
+    got = talk.got(ch=2)
+    _want(got.m == "", "m0 was acknowledged and is to come exactly once", got.m)
+
+
+def _committed(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1"):
+        talk.done("publish", q="q", m=m)
+    read = {"q": "q", "ctag": "g"}
+    pos = [talk.done("read", ch=1, **read).pos for _ in range(2)]
+    _want(None not in pos, "what is read must have a pos", pos)
+    means = talk.system.means.committed
+    talk.done("commit", ch=1, pos=pos[1 if means == "next" else 0], **read)
+    talk.opened(2)
+    got = talk.done("read", ch=2, **read)
+    why = f"m0 is done with: its group committed so, by the position that was the {means}"
+    _want(got.m == "m1", why, got.m)
+
+
 def _empty(talk: _Talk) -> None:
     talk.opened()
     got = talk.got()
@@ -260,11 +300,40 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[_Talk], None]], ...] = (
     ),
     ("an unknown operation is refused, not ignored", frozenset(), _unknown),
 )
+_MEANINGS: tuple[tuple[str, frozenset[str], str, frozenset[str], Callable[[_Talk], None]], ...] = (
+    (
+        "what is requeued goes where it declares",
+        frozenset({"get", "nack"}),
+        "requeue",
+        frozenset({"place", "head", "tail"}),
+        _requeue_end,
+    ),
+    (
+        "what is settled for good is gone",
+        frozenset({"get", "ack", "close"}),
+        "guarantee",
+        frozenset({"exactly-once"}),
+        _settled_is_gone,
+    ),
+    (
+        "a group goes on behind what it committed",
+        frozenset({"read", "commit"}),
+        "committed",
+        frozenset({"next", "last"}),
+        _committed,
+    ),
+)
+"""Each with the operations that it needs, and the values of a meaning that it is for."""
 
 
 def self_test(system: System) -> Iterator[Check]:
     """Each check in turn. A fault ends that check; the next starts anew."""
-    for sentence, needs, check in _CHECKS:
+    declared = [
+        (sentence, needs, check)
+        for sentence, needs, name, values, check in _MEANINGS
+        if getattr(system.means, name) in values
+    ]
+    for sentence, needs, check in (*_CHECKS, *declared):
         if needs - system.can:
             yield Check(
                 sentence=sentence,

@@ -83,8 +83,13 @@ class _Server:
         except Fault as fault:
             return Hello(ok=False, why=str(fault))
         protocol = VERSION if self.alone is not None else CONCURRENT
-        can = sorted(system.can)
-        return Hello(protocol=protocol, name=system.name, version=system.version, can=can)
+        return Hello(
+            protocol=protocol,
+            name=system.name,
+            version=system.version,
+            can=sorted(system.can),
+            means={k: v for k, v in msgspec.structs.asdict(system.means).items() if v},
+        )
 
     def _called(self, system: Local, request: Request) -> Answer:
         if request.op == "reset":

@@ -34,6 +34,8 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
         for command in _commands(can, n, consumes=beginning[-1].op != "get")
         for following in _followings(can)
     ]
+    if "get" in can:
+        scripts += _requeue_scripts(can)
     marked = list(_priority_scripts(can)) if "message-priority" in can else []
     marked += _group_scripts(can) if "groups" in can else []
     once = [list(script) for script in dict.fromkeys(map(tuple, marked))]
@@ -41,6 +43,15 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     if {"consume", "priority"} <= can:
         lists[1] = [*_rank_scripts(), *lists[1]]
     return [each for pair in zip_longest(*lists) for each in pair if each is not None]
+
+
+def _requeue_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Two of three messages requeued one after the other, in either order: which is next shows where they went."""
+    get = ScriptStep(op="get", q=Q)
+    for op in sorted({"nack", "reject"} & can):
+        for which in (0, 1):
+            back = [ScriptStep(op=op, which=which), ScriptStep(op=op)]
+            yield [*[ScriptStep(op="publish", q=Q)] * 3, get, get, *back, get]
 
 
 def _beginnings(can: frozenset[str], n: int) -> Iterator[list[ScriptStep]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from seriatim_models.conformance.meanings import Meanings
 from seriatim_models.conformance.protocol import Answer, Push, Request
 
 
@@ -15,6 +16,8 @@ class System(Protocol):
     """Empty if it is not known."""
     can: frozenset[str]
     """Operations and features, see `protocol`."""
+    means: Meanings
+    """What it declares that they mean."""
     exact: bool
     """Whether an answer means that the command has taken effect, and `sync` that nothing is on its way.
 

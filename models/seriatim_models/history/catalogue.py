@@ -282,6 +282,10 @@ held_groups = Arg[Any](
     "groups",
     "what keys mean: `held` while one consumer has a message of a key, others get none of it",
 )
+requeue_end = Arg[Any](
+    "requeue",
+    "where nack and reject put what they requeue: `head`, or `tail`; absent: its place, or nobody knows",
+)
 attempts_allowed = Arg[Any](
     "max_attempts", "how often a message of the topic is tried before it is parked"
 )
@@ -314,7 +318,7 @@ BLACK_BOX = (
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
-              may=("q", single_active, max_priority, held_groups, attempts_allowed, survives, settled)),
+              may=("q", single_active, max_priority, held_groups, requeue_end, attempts_allowed, survives, settled)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),

@@ -18,7 +18,6 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.judging import default_profile
-from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_workshop.planted import log_mistakes, mistakes
@@ -68,7 +67,7 @@ def planted_run(name: str, seed: int) -> PlantedRun:
     where = f"{LOG_FACTORIES}:{name.removeprefix('log-')}" if of_log else f"{FACTORIES}:{name}"
     before = _processor()
     system = PythonChild(where)
-    outcome = search(system, PROFILES[default_profile(system)], bounds, seed)
+    outcome = search(system, default_profile(system), bounds, seed)
     return _summary(name, seed, outcome, _processor() - before)
 
 

@@ -89,6 +89,8 @@ class Meaning(NamedTuple):
     """Whether a publish may be refused."""
     tx: bool = False
     """Whether some channels publish and settle in transactions."""
+    declares_end: bool = False
+    """Whether queues declare the end to which they requeue."""
 
 
 class VirtualTime:

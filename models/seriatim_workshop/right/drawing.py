@@ -68,6 +68,7 @@ def draw_broker(seed: int) -> Meaning:
         refuses=often(0.15),
         answers=often(0.8),
         tx=often(0.15),
+        declares_end=often(),
     )  # fmt: skip
 
 
@@ -87,6 +88,8 @@ class DrawnPlay:
             declared["x-max-priority"] = meaning.levels - 1
         if meaning.groups:
             declared["groups"] = "held"
+        if meaning.declares_end and meaning.requeue != "place":
+            declared["requeue"] = meaning.requeue
         for q in self.world.broker.queues:
             ph = "" if meaning.lvl == "broker" else "ok"
             waits = {"x-message-ttl": meaning.ttl // MS} if meaning.ttl and q != "dead" else {}

@@ -137,6 +137,20 @@ class RequeuesElsewhere(Mishap, DrawnBroker):
         super().back(channel, tag)
 
 
+class RequeuesToPlace(Mishap, DrawnBroker):
+    """What a queue declares to requeue to its tail goes back to its place."""
+
+    def back(self, channel: DrawnChannel, tag: int) -> None:
+        """What is held goes to the tail, or not."""
+        queue = channel.held[tag].q
+        if len(queue.ready) > 0 and self.now():
+            message = self.release(channel, tag).message
+            queue.put(message)
+            self.grows_old(queue, message)
+        else:
+            super().back(channel, tag)
+
+
 class ForgetsFlag(Mishap, DrawnBroker):
     """What comes again is not marked."""
 
@@ -563,6 +577,10 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(ComesBack, {"dead": False}, "an ack certainly took effect if its channel answers a later call"),
     PlantedFault(Reorders, {"levels": 1, "dead": False, "flags": True}, "neither first nor sequence may be known"),
     PlantedFault(RequeuesElsewhere, {"requeue": "place", "dead": False}, "nobody knows when a nack took effect"),
+    PlantedFault(
+        RequeuesToPlace, {"requeue": "tail", "declares_end": True, "lvl": "broker", "dead": False, "ttl": 0},
+        "a place matters only beside another message, and what the end of a channel brings back has none",
+    ),
     PlantedFault(ForgetsFlag, {"flags": True}, "which delivery was the first is open if the holder may have ended"),
     PlantedFault(MarksNew, {"flags": True}, "any consumer that may have ended unseen may have had it"),
     PlantedFault(Overruns, {"leases": 0}, "a limit binds only while nothing that frees credit may be under way"),

@@ -83,7 +83,7 @@ def run_system(listed: Listed, bounds: SearchBounds) -> SystemRow:
             system = open_listed(listed, at)
             system.can = system.can - listed.without
             row.version = version_of(listed, system)
-            outcome = search(system, PROFILES[default_profile(system)], bounds, SEED)
+            outcome = search(system, default_profile(system), bounds, SEED)
     except (NotHere, Fault) as why:
         row.not_run = str(why)
         return row

@@ -323,6 +323,17 @@ def _own_message(s: SceneWriter) -> None:
     s.ack(0)
 
 
+def _requeued_before(s: SceneWriter) -> None:
+    s.add("declare", args={"requeue": "tail"})
+    s.publish(0, 1)
+    s.deliver(0)
+    s.add("nack", m="", ms=[f"{s.q}:0"], dtag=1, requeue=True, **s.on("a"))
+    s.deliver(0, again=True)
+    s.ack(0)
+    s.deliver(1)
+    s.ack(1)
+
+
 KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1, "P20": 1}),
     ViolationKind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
@@ -351,6 +362,7 @@ KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P22:low", "a message of lower priority comes first", _low_first, {"P22": 1}),
     ViolationKind("P23:two", "messages of one group are with two consumers", _group_with_two, {"P23": 1}),
     ViolationKind("P24:own", "a no-local consumer is given what its connection sent", _own_message, {"P24": 1}),
+    ViolationKind("P25:head", "what is requeued to the tail comes first", _requeued_before, {"P25": 1}),
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.own_messages import NothingOfItsOwn
 from seriatim_models.properties.blackbox.priority import MessagePriority
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.requeue_end import RequeueEnd
 from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.blackbox.tags import DeliveryTags, SilenceAfterEnd
 from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
@@ -45,5 +46,6 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     MessagePriority(),
     OneConsumerOfGroup(),
     NothingOfItsOwn(),
+    RequeueEnd(),
 )
 """All of them; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""

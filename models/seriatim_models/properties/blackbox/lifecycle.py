@@ -36,6 +36,8 @@ DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", 
 """Arguments of a queue by which a broker may drop messages on its own, or have them die: a loss there is no fault.
 https://www.rabbitmq.com/docs/ttl, .../docs/maxlength, .../docs/quorum-queues#poison-message-handling
 """
+REQUEUE_END = "requeue"
+"""The argument of a queue's declaration that says to which end nack and reject put what they requeue."""
 
 ACQUIRED, RELEASED, SETTLED = "acquired", "released", "settled"
 
@@ -53,6 +55,12 @@ def first(event: Event) -> bool | None:
         denied = not event.redelivered and (event.attempt or 1) > 1
         return None if denied else not event.redelivered
     return None if event.attempt is None else event.attempt <= 1
+
+
+def requeues_to(event: Event) -> str:
+    """The end of its queue, ``head`` or ``tail``, to which a declaration says that messages are requeued, or empty."""
+    end = event.args.get(REQUEUE_END) if event.ph != "fail" else None
+    return end if end in ("head", "tail") else ""
 
 
 class LifecycleKey(NamedTuple):
