@@ -683,6 +683,65 @@ def recover("""),
     ("log-read-before-damage", "outcome", "log",
      """        while len(found) < limit and (delivery := self.topic.read(position)) is not None:""",
      """        while (delivery := self.topic.read(position)) is not None and len(found) < limit:"""),
+    ("pool-interrupted-once", "CH-4", "workpool",
+     """            while self._full(key):
+                if self._interrupted:""",
+     """            interrupted = self._interrupted
+            while self._full(key):
+                if interrupted:"""),
+    ("pool-put-at-once", "CH-5", "workpool",
+     """                    raise NotPut("no room in time")
+            if key not in self._pool:
+                raise Unregistered(f"{key} is not registered")
+            queue""",
+     """                    raise NotPut("no room in time")
+        with self._lock:
+            if key not in self._pool:
+                raise Unregistered(f"{key} is not registered")
+            queue"""),
+    ("pool-left-with-a-call", "CH-5", "workpool",
+     """            self._unlimited.discard(key)
+            self._room.notify_all()
+            self.host.record""",
+     """            self._room.notify_all()
+        with self._lock:
+            self._unlimited.discard(key)
+            self.host.record"""),
+    ("pool-unlimited-for-two", "CH-4", "workpool",
+     """                self._unlimited.add(key)
+                self._room.notify_all()""",
+     """                self._unlimited.add(key)
+                self._room.notify()"""),
+    ("pool-unregistered-for-two", "CH-4", "workpool",
+     """            self._unlimited.discard(key)
+            self._room.notify_all()""",
+     """            self._unlimited.discard(key)
+            self._room.notify()"""),
+    ("pool-finished-twice", "outcome", "workpool",
+     """        with self._lock:
+            if key not in self._in_progress:
+                raise Misuse(f"{key} is not in progress")
+            self""",
+     """        if key not in self._in_progress:
+            raise Misuse(f"{key} is not in progress")
+        with self._lock:
+            self"""),
+    ("refused-beside-put", "CH-5", "client",
+     """        self._ensure_open()
+        self._active = call
+        self.connection.work.pool.unlimit(self.key)""",
+     """        self.connection.work.pool.unlimit(self.key)
+        self._ensure_open()
+        self._active = call"""),
+    ("publish-after-refusal", "outcome", "client",
+     """        elif frame.kind == "reply":
+            self._on_reply(frame)
+        elif frame.error is not None:
+            self.shut""",
+     """        else:
+            self._on_reply(frame)
+        if frame.error is not None:
+            self.shut"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

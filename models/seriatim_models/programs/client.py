@@ -163,6 +163,44 @@ def publish_while_closing(scene: ClientScene) -> None:
     scene.spawn(ch.connection.close, "closer")
 
 
+@scenario("RPC-1", traces=1)
+def publish_after_refusal(scene: ClientScene) -> None:
+    """A call is refused, which closes the channel; then a message is published on it, and asked for elsewhere.
+
+    Bounds: One refusal, one message, a second connection. Who knows that the channel is closed publishes nothing.
+    """
+    (ch,) = scene.client()
+    (other,) = scene.client("d")
+    scene.at(other, lambda x: scene.server.declare_queue(x, "q"))
+
+    def publish_and_get() -> None:
+        with suppress(scene.lib.Closed):
+            ch.basic_get("none")
+        ch.basic_publish("", "q", scene.message("m1"))
+        other.basic_get("q")
+
+    scene.spawn(publish_and_get, "A")
+
+
+@scenario("CH-5 RPC-1", traces=18)
+def refused_beside_put(scene: ClientScene) -> None:
+    """A channel is shut down while a call on it may come too late; work for another one that is full waits for a while.
+
+    Bounds: Room for one, one call, one shutdown. Nobody reads replies, so that the shutdown ends a call that was sent.
+    """
+    ch, other = scene.client(capacity=1, channels=2, read=False)
+    pool = ch.connection.work.pool
+    pool.add_work_item(other.key, scene.work("m1"))
+
+    def put() -> None:
+        with suppress(scene.lib.NotPut):
+            pool.add_work_item(other.key, scene.work("m2"), 1.0)
+
+    scene.spawn(lambda: ch.shut_down(scene.lib.Closed(320, "the end")), "closer")
+    scene.spawn(lambda: ch.basic_qos(1), "A")
+    scene.spawn(put, "reader")
+
+
 @scenario("RPC-1", traces=56)
 def open_while_closing(scene: ClientScene) -> None:
     """A thread opens a channel and calls on it while another closes the connection.

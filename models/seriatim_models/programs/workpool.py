@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
+from seriatim.host import Semaphore
+from seriatim.workpool import WorkService
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.client_scene import ClientScene
 
@@ -222,3 +227,140 @@ def pool_unregister_twice(scene: ClientScene) -> None:
     scene.pooled(service, {"a": 1})
     scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
     scene.spawn(service.pool.unregister_all_keys, "connection")
+
+
+def held_up(scene: ClientScene, *full: str) -> tuple[WorkService, Semaphore]:
+    """A service whose only thread waits in a callback until the semaphore is released; `full` channels have one item.
+
+    Each has room for one. What is not put is not the end of the service.
+    """
+    service = scene.service(capacity=1)
+    service.on_failure = lambda why: None
+    go = scene.world.semaphore(0, "go on")
+    service.pool.register_key("held")
+    service.add("held", scene.work("held:1", go.acquire))
+    for key in full:
+        service.pool.register_key(key)
+        service.add(key, scene.work(f"{key}:1"))
+    return service, go
+
+
+@scenario("CH-1 CH-4 CH-5", traces=8)
+def pool_interrupted_once(scene: ClientScene) -> None:
+    """A reader that waits for room, or is about to, is interrupted; nobody else makes room.
+
+    Bounds: One item in the way, one interrupt. A reader that waits while a thread makes room is in `pool-interrupt`.
+    """
+    service, go = held_up(scene, "a")
+
+    def put() -> None:
+        service.add("a", scene.work("a:2"))
+        go.release()
+
+    scene.spawn(put, "reader")
+    scene.spawn(service.pool.interrupt, "interrupter")
+
+
+@scenario("CH-1 CH-4 CH-5", traces=26)
+def pool_put_at_once(scene: ClientScene) -> None:
+    """Two threads put into a channel that has room for one, and wait only for a while.
+
+    Bounds: One item each, and no thread that makes room before both are answered.
+    """
+    service, go = held_up(scene)
+    service.pool.register_key("a")
+
+    def put(label: str) -> None:
+        service.add("a", scene.work(label), 1.0)
+
+    ends = [scene.later(partial(put, label)) for label in ("a:1", "a:2")]
+
+    def wait() -> None:
+        for end in ends:
+            end()
+        go.release()
+
+    scene.spawn(wait, "main")
+
+
+@scenario("CH-1 CH-4 CH-5", traces=33)
+def pool_left_with_a_call(scene: ClientScene) -> None:
+    """A channel with a call out is unregistered; who sees that it is gone finds the limits of the others in force.
+
+    Bounds: Two channels, of which the other one is full; one call, one unregistration, and nobody makes room.
+    """
+    service, go = held_up(scene, "b")
+    service.pool.register_key("a")
+    service.pool.unlimit("a")
+
+    def put() -> None:
+        if not service.add("a", scene.work("a:1")):
+            service.add("b", scene.work("b:2"), 1.0)
+        go.release()
+
+    scene.spawn(put, "reader")
+    scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
+
+
+@scenario("CH-1 CH-4", traces=80)
+def pool_unlimited_for_two(scene: ClientScene) -> None:
+    """Two threads wait for room in two channels, and a call of a third lifts all limits.
+
+    Bounds: One item in the way of each, one call, and nobody makes room before both have put.
+    """
+    service, go = held_up(scene, "a", "b")
+    service.pool.register_key("c")
+    ends = [scene.later(partial(service.add, key, scene.work(f"{key}:2"))) for key in "ab"]
+
+    def call() -> None:
+        service.pool.unlimit("c")
+        for end in ends:
+            end()
+        go.release()
+
+    scene.spawn(call, "caller")
+
+
+@scenario("CH-1 CH-4 CH-5", traces=165)
+def pool_unregistered_for_two(scene: ClientScene) -> None:
+    """Two threads wait for room in two channels, which are unregistered one after the other.
+
+    Bounds: One item in the way of each, and nobody makes room. The second channel goes when the first thread has its
+    answer.
+    """
+    service, go = held_up(scene, "a", "b")
+    ends = [scene.later(partial(service.add, key, scene.work(f"{key}:2"))) for key in "ab"]
+
+    def close() -> None:
+        for key, end in zip("ab", ends, strict=True):
+            service.pool.unregister_key(key)
+            end()
+        go.release()
+
+    scene.spawn(close, "closer")
+
+
+@scenario("AP-1", traces=2)
+def pool_finished_twice(scene: ClientScene) -> None:
+    """Two threads end one block of work, and a third call does: all but the first are refused.
+
+    Bounds: One block, without more to do.
+    """
+    service = scene.service()
+    service.pool.register_key("a")
+    service.pool.add_work_item("a", scene.work("a:1"))
+    service.pool.next_work_block()
+
+    def finish() -> None:
+        with suppress(scene.lib.Misuse):
+            service.pool.finish_work_block("a")
+
+    ends = [scene.later(finish) for _ in range(2)]
+
+    def once_more() -> None:
+        for end in ends:
+            end()
+        with scene.refused(scene.lib.Misuse):
+            service.pool.finish_work_block("a")
+
+    scene.spawn(once_more, "main")

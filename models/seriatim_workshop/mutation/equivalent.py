@@ -78,6 +78,10 @@ READER_ONLY = "only the reader touches the table of consumers"
 LOCAL_NAMES = "local names that do not depend on each other"
 
 SLOT = "the slot is looked at under the lock of the channel, which is held until the caller waits for the reply"
+SLOT_TAKEN = (
+    "until the slot is free nobody else sends a call; a reply and an end of the channel that meet in the gap are as if "
+    "the one that frees the slot had come first, and its caller has not been woken before"
+)
 SIGNAL = "signals under one lock: whoever wakes waits for it"
 NO_LOCK = "a cell asks for no lock, and the thread that holds this one waits for nobody"
 RECORDED_BETWEEN = "only the IO thread touches the list, and what stands between is only recorded"
@@ -402,6 +406,37 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "client.Channel._finish: moved-past-several: self._changed.notify_all() to if self._active "
         "is None:"
     ): SIGNAL,
+    ("client.Channel.on_frame: branches-swapped: frame.kind == 'reply'"): (
+        "a reply has no delivery, and only a reply is of that kind"
+    ),
+    "client.Channel._on_reply: lock-split: before self._finish(frame)": SLOT_TAKEN,
+    "client.Channel._finish: lock-given-up: self._lock before if self._active is None:": SLOT_TAKEN,
+    "client.Channel._finish: lock-given-up: self._lock before self._active = None": SLOT_TAKEN,
+    ("client.Channel._finish: lock-given-up: self._lock before self._changed.notify_all()"): (
+        "all is done but the waking, which still comes: whoever begins to wait in the gap has looked before"
+    ),
+    "client.Channel.shut_down: lock-split: before self._finish(Frame('close', error=error))": SLOT_TAKEN,
+    (
+        "client.Channel.shut_down: moved-past-several: self._finish(Frame('close', error=error)) to"
+        " if self.closed is not None:"
+    ): (
+        "a channel that is closed already has no call in its slot, and all of it stands under one lock"
+    ),
+    ("broker.Wire.send: swapped: self._last = link | self._arrived.release()"): (
+        "the last link is for writers alone, who have the server's lock; the reader goes by the link it took"
+    ),
+    (
+        "broker.Server.request: swapped: self.close_channel(channel) | wire.send(Frame('close', num"
+        "ber, call, error=error"
+    ): (
+        "closing sends nothing, and whoever has read the frame meets the server's lock with his next request"
+    ),
+    (
+        "broker.Server.disconnect: moved-past-several: self._push_all() to for queue in [q for q in"
+        " self._queues.values() if "
+    ): (
+        "the queues that go have no consumers left: only their own connection may consume from them (EX-1)"
+    ),
     "client.Channel.shut_down: read-before-the-lock: Frame('close', error=error)": LOCAL,
     "log.Topic.publish: into-the-lock: for channel in self._connected.get():": (
         "nobody who holds the lock of a channel asks for that of the writers"
