@@ -48,11 +48,14 @@ def test_a_difference_of_any_table_is_seen(tmp_path: Path) -> None:
         ({"MiB in the last quarter": 301}, ["memory grew from 200 to 301 MiB"]),
         ({"MiB in the last quarter": 301, "seconds": 60.0}, []),
         ({"wrong with them": ["a part was done twice"]}, ["a part was done twice"]),
+        ({"faults": {}}, ["nothing was done to the stream"]),
+        ({"faults of the matrix": {}}, ["nothing was done to the matrix"]),
     ],
 )
 def test_what_must_not_be_is_a_problem(changed: endure.Figures, problem: list[str]) -> None:
     sound: endure.Figures = {
-        "seconds": 600.0, "tables that differ from the batch audit": [], "wrong with them": [],
+        "seconds": 600.0, "faults": {endure.KILL: 1},
+        "tables that differ from the batch audit": [], "wrong with them": [],
         "MiB in the second quarter": 200, "MiB in the last quarter": 299,
     }  # fmt: skip
     assert endure.problems(sound | changed) == problem
