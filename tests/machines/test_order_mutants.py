@@ -14,12 +14,15 @@ from types import ModuleType
 import pytest
 
 from seriatim_models.explorer import Misuse, NondeterministicProgram, Random, World, explore
+from seriatim_models.matrix.scene import Invocation
+from seriatim_models.matrix.work import PairData
 from seriatim_models.programs import PROGRAMS, Program
 from seriatim_models.programs.check import Judge
 from seriatim_models.programs.mutant_modules import load, source, system_of
 from seriatim_workshop.mutation import order_tables
 from seriatim_workshop.mutation.consequences import consequence
 from seriatim_workshop.mutation.coverage import (
+    PairProfile,
     ProgramProfile,
     SystemCoverage,
     block_name,
@@ -464,6 +467,19 @@ def test_a_program_whose_seconds_are_spent_is_capped() -> None:
     found = judge_by(checks_of("fair", "b", known), modules_with("fair", source("fair")), 0.01)
     assert found.kill is None
     assert found.exit_code == CAPPED
+
+
+def test_what_has_a_few_more_schedules_with_a_mutant_is_run_to_its_end() -> None:
+    """Ten over the right reference, as many as are run at first of what has more, and twelve over the mutant."""
+    mutant = mutant_of("fair.FairConsumer.deliver: behind-the-lock: self.tokens.release()")
+    lib = modules_with("fair", mutant.source)
+    calls = tuple(Invocation("deliver", (slot, "1")) for slot in ("p0", "p1"))
+    pair = PairData("two-slots", (), calls, ("", ""), "serve")
+    known = small("fair", "b", "no program")
+    known.pairs = [PairProfile("fair", pair, frozenset("b"), 10, True, 0.001)]
+    found = judge_by(checks_of("fair", "b", known), lib)
+    assert (found.checks, found.kill, found.capped) == (1, None, [])
+    assert judge_by(checks_of("fair", "b", known, most=10), lib).capped
 
 
 def test_seconds_that_are_spent_leave_checks_out() -> None:

@@ -726,6 +726,36 @@ def recover("""),
             raise Misuse(f"{key} is not in progress")
         with self._lock:
             self"""),
+    ("consume-while-failing", "outcome", "client",
+     """                self._active.on_reply()
+            self._finish(frame)""",
+     """                self._active.on_reply()
+        with self._lock:
+            self._finish(frame)"""),
+    ("closed-before-reply", "outcome", "client",
+     """            self.closed = error
+            self._finish(""",
+     """            self.closed = error
+        with self._lock:
+            self._finish("""),
+    ("full-beside-call", "outcome", "client",
+     """        with self._lock:
+            if self.closed is not None:
+                return
+            self.closed = error
+            self._finish(Frame("close", error=error))
+        self.connection.work.pool.unregister_key(self.key)""",
+     """        self.connection.work.pool.unregister_key(self.key)
+        with self._lock:
+            if self.closed is not None:
+                return
+            self.closed = error
+            self._finish(Frame("close", error=error))"""),
+    ("pool-room-for-two", "outcome", "workpool",
+     """            if self.capacity is not None:
+                self._room.notify_all()""",
+     """            if self.capacity is not None:
+                self._room.notify()"""),
     ("refused-beside-put", "CH-5", "client",
      """        self._ensure_open()
         self._active = call

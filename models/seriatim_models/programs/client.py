@@ -201,6 +201,61 @@ def refused_beside_put(scene: ClientScene) -> None:
     scene.spawn(put, "reader")
 
 
+@scenario("RPC-1 CH-1 CH-4", traces=70)
+def consume_while_failing(scene: ClientScene) -> None:
+    """A connection fails while a consumer is being added: whoever is refused is not called back.
+
+    Bounds: One message, one call, one thread of the pool. A consumer that was there before is in
+    `connection-closed-while-delivering`.
+    """
+    (ch,) = scene.client(messages=1)
+    scene.spawn(lambda: ch.basic_consume("q", idle, tag="t"), "A")
+    scene.spawn(lambda: ch.connection.fail("the end"), "closer")
+
+
+@scenario("RPC-1", traces=8)
+def closed_before_reply(scene: ClientScene) -> None:
+    """A channel is shut down beside a call; a publish that is refused shows that the call has ended.
+
+    Bounds: One call, one shutdown. Replies are read only after that, by who was refused.
+    """
+    (ch,) = scene.client(read=False)
+
+    def publish_or_read() -> None:
+        try:
+            ch.basic_publish("", "none", scene.message("m1"))
+        except scene.lib.Closed:
+            ch.connection.reader()
+
+    scene.spawn(lambda: ch.basic_qos(1), "A")
+    scene.spawn(lambda: ch.shut_down(scene.lib.Closed(320, "the end")), "closer")
+    scene.spawn(publish_or_read, "late")
+
+
+@scenario("CH-5 RPC-1", traces=10)
+def full_beside_call(scene: ClientScene) -> None:
+    """A channel is shut down beside a call; work for a full one that is refused shows that the call has ended.
+
+    Bounds: Room for one, one call, one shutdown. Replies are read only after that, by who was refused. A call that
+    comes too late is in `refused-beside-put`.
+    """
+    ch, other = scene.client(capacity=1, channels=2, read=False)
+    pool = ch.connection.work.pool
+    pool.add_work_item(other.key, scene.work("m1"))
+    sent = scene.world.semaphore(0, "sent")
+
+    def put_or_read() -> None:
+        sent.acquire()
+        try:
+            pool.add_work_item(other.key, scene.work("m2"), 1.0)
+        except scene.lib.NotPut:
+            ch.connection.reader()
+
+    scene.spawn(lambda: ch._call("probe", lambda _: sent.release()), "A")
+    scene.spawn(lambda: ch.shut_down(scene.lib.Closed(320, "the end")), "closer")
+    scene.spawn(put_or_read, "late")
+
+
 @scenario("RPC-1", traces=56)
 def open_while_closing(scene: ClientScene) -> None:
     """A thread opens a channel and calls on it while another closes the connection.

@@ -364,3 +364,23 @@ def pool_finished_twice(scene: ClientScene) -> None:
             service.pool.finish_work_block("a")
 
     scene.spawn(once_more, "main")
+
+
+@scenario("CH-5", traces=15)
+def pool_room_for_two(scene: ClientScene) -> None:
+    """Two threads wait for room in two channels; work of the second is taken when the first has its answer.
+
+    Bounds: Room for one, one item in the way of each. Who takes the work runs none of it.
+    """
+    pool = scene.service(capacity=1).pool
+    for key in "ab":
+        pool.register_key(key)
+        pool.add_work_item(key, scene.work(f"{key}:1"))
+    ends = [scene.later(partial(pool.add_work_item, key, scene.work(f"{key}:2"))) for key in "ab"]
+
+    def take() -> None:
+        for end in ends:
+            pool.next_work_block()
+            end()
+
+    scene.spawn(take, "worker")

@@ -78,10 +78,6 @@ READER_ONLY = "only the reader touches the table of consumers"
 LOCAL_NAMES = "local names that do not depend on each other"
 
 SLOT = "the slot is looked at under the lock of the channel, which is held until the caller waits for the reply"
-SLOT_TAKEN = (
-    "until the slot is free nobody else sends a call; a reply and an end of the channel that meet in the gap are as if "
-    "the one that frees the slot had come first, and its caller has not been woken before"
-)
 SIGNAL = "signals under one lock: whoever wakes waits for it"
 NO_LOCK = "a cell asks for no lock, and the thread that holds this one waits for nobody"
 RECORDED_BETWEEN = "only the IO thread touches the list, and what stands between is only recorded"
@@ -143,6 +139,9 @@ OWN_CREDIT = (
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
 ORDER_EQUIVALENT: dict[str, str] = {
+    "fair.FairConsumer.deliver: behind-the-lock: self.tokens.release()": (
+        "who owes the permit asks for no lock before he releases it; the loop, which alone takes permits, waits so long"
+    ),
     "fair.FairConsumer.deliver: swapped: if slot not in self.slots: | weight = slot.weight(delivery)": BOTH_REFUSE,
     "fair.FairConsumer.deliver: moved-past-several: if slot not in self.slots: to if weight <= 0:": BOTH_REFUSE,
     "fair.FairConsumer.deliver: into-the-lock: if weight <= 0:": LOCAL,
@@ -409,13 +408,9 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ("client.Channel.on_frame: branches-swapped: frame.kind == 'reply'"): (
         "a reply has no delivery, and only a reply is of that kind"
     ),
-    "client.Channel._on_reply: lock-split: before self._finish(frame)": SLOT_TAKEN,
-    "client.Channel._finish: lock-given-up: self._lock before if self._active is None:": SLOT_TAKEN,
-    "client.Channel._finish: lock-given-up: self._lock before self._active = None": SLOT_TAKEN,
     ("client.Channel._finish: lock-given-up: self._lock before self._changed.notify_all()"): (
         "all is done but the waking, which still comes: whoever begins to wait in the gap has looked before"
     ),
-    "client.Channel.shut_down: lock-split: before self._finish(Frame('close', error=error))": SLOT_TAKEN,
     (
         "client.Channel.shut_down: moved-past-several: self._finish(Frame('close', error=error)) to"
         " if self.closed is not None:"

@@ -143,6 +143,10 @@ def checks_of(
     pairs = [p for p in known.pairs if not block or block in p.blocks]
     pairs.sort(key=lambda p: (len(p.pair.path), p.seconds * p.executions))
     few, capped = min(FEW, most), min(PAIR_EXECUTIONS, most)
+
+    def pair_at_first(profile: PairProfile) -> BoundedCheck:
+        return _pair(profile, capped if profile.exhausted else few)
+
     longer = [(p, profile) for p, profile in programs if profile.executions > few]
     small = [(p, profile) for p, profile in longer if profile.executions <= min(SOME, most)]
     at_once = [
@@ -154,15 +158,16 @@ def checks_of(
         yield _program(program, profile, most)
     for program, profile in programs:
         if (program, profile) not in at_once:
-            yield _program(program, profile, few, last=profile.executions <= few)
+            last = profile.executions <= few
+            yield _program(program, profile, min(AT_ONCE, most) if last else few, last=last)
     for program, profile in small:
         if (program, profile) not in at_once:
             yield _program(program, profile, most)
     yield from (_edge(e) for e in edges if len(e.path) < 2)
-    yield from (_pair(p, few) for p in pairs if not p.pair.path)
+    yield from (pair_at_first(p) for p in pairs if not p.pair.path)
     for program, profile in programs:
         yield from _races(program, profile, few)
-    yield from (_pair(p, few) for p in pairs if len(p.pair.path) == 1)
+    yield from (pair_at_first(p) for p in pairs if len(p.pair.path) == 1)
     for program, profile in longer[len(small) :]:
         yield _program(program, profile, most if profile.exhausted else min(SOME, most))
     yield from (_edge(e) for e in edges if len(e.path) >= 2)
