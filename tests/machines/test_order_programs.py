@@ -756,6 +756,23 @@ def recover("""),
                 self._room.notify_all()""",
      """            if self.capacity is not None:
                 self._room.notify()"""),
+    ("full-beside-call", "outcome", "client",
+     """        self.connection.work.pool.unlimit(self.key)
+        self.server.request(self.connection.wire, self.number, call.act, call.number)""",
+     """        self.server.request(self.connection.wire, self.number, call.act, call.number)
+        self.connection.work.pool.unlimit(self.key)"""),
+    ("open-and-publish-while-crashing", "outcome", "broker",
+     """            wire.gone = True
+            self.host""",
+     """            wire.gone = True
+        with self._lock:
+            self.host"""),
+    ("pool-finished-twice", "outcome", "workpool",
+     """            self._in_progress.remove(key)
+            if not""",
+     """        with self._lock:
+            self._in_progress.remove(key)
+            if not"""),
     ("refused-beside-put", "CH-5", "client",
      """        self._ensure_open()
         self._active = call

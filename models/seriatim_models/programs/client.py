@@ -784,6 +784,22 @@ def open_while_crashing(scene: ClientScene) -> None:
     scene.spawn(lambda: scene.crash(ch.connection), "crash")
 
 
+@scenario("RT-1", traces=4)
+def open_and_publish_while_crashing(scene: ClientScene) -> None:
+    """A thread opens a channel, publishes on it, and then on the one it had, while its connection crashes.
+
+    Bounds: Two messages, one crash. Nobody reads from the connection: what comes too late is ignored, as is all behind.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+
+    def publish() -> None:
+        ch.connection.open_channel().basic_publish("", "q", scene.message("m1"))
+        ch.basic_publish("", "q", scene.message("m2"))
+
+    scene.spawn(publish, "A")
+    scene.spawn(lambda: scene.crash(ch.connection), "crash")
+
+
 @scenario("QS-2", traces=6)
 def publish_while_crashing(scene: ClientScene) -> None:
     """Two messages are published from two threads to a consumer whose connection crashes.

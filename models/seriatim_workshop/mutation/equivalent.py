@@ -198,7 +198,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "broker.Server.publish: iterated-over-a-copy: self._queues.values()": FIXED,
     "broker.Server.settle: iterated-over-a-copy: tags": FIXED,
     "broker.Server._push_all: iterated-over-a-copy: self._queues.values()": FIXED,
-    "broker.Server.disconnect: lock-split: before wire.send(Frame('gone', error=reason))": LAST_EITHER_WAY,
     "broker.Server.disconnect: behind-the-lock: wire.send(Frame('gone', error=reason))": LAST_EITHER_WAY,
     "broker.Server.disconnect: swapped: wire.send(Frame('gone', error=reason)) | self._push_all()": LAST_EITHER_WAY,
     (
@@ -213,9 +212,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "broker.Server.disconnect: moved-past-several: "
         "for queue in [q for q in self._queues.values() if  to if wire.gone:"
     ): NOTHING_LEFT,
-    "broker.Server.disconnect: lock-split: before self.host.record('srv_gone', conn=wire.name)": (
-        "in the gap a request is served as before the end; an open is ignored as after it, and has no answer"
-    ),
     (
         "broker.Server.consume: swapped: "
         "queue = self._reachable(channel, name) | if tag in channel.consumers:"
@@ -273,10 +269,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "client.Connection._end: lock-split: before channels = self._channels.get()": CLOSED_FIRST,
     "client.Connection._end: behind-the-lock: channels = self._channels.get()": CLOSED_FIRST,
     "client.Channel.close: read-too-early: Closed(200, 'the channel was closed by the applica": LOCAL,
-    (
-        "client.Channel._converse: moved-past-several: self.server.request(self.connection.wire, "
-        "self.num to self._active = call"
-    ): SLOT,
     "client.Channel._converse: waits-before-it-checks: self._wait(call) (2)": SLOT,
     ("client.Channel._converse: lock-given-up: self._lock before return call.reply.value"): (
         "the reply of a call is put in once, and nothing else is read behind the gap"
@@ -378,10 +370,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "osed is not None:"
     ): LOCAL,
     "client.Call: compared-by-value: Call": NEVER_COMPARED,
-    (
-        "client.Channel._converse: swapped: self.connection.work.pool.unlimit(self.key) | self.serv"
-        "er.request(self.connection.wire, self.num"
-    ): SLOT,
     (
         "client.Channel._converse: moved-past-several: self._active = call to self.server.request(s"
         "elf.connection.wire, self.num"
@@ -514,9 +502,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "to release a permit waits for nobody, and who gets it waits for the lock"
     ),
     (
-        "workpool.Executor.execute: swapped: if not self._open: | self._tasks.append(task)"
-    ): "the refused task lies behind the ends of all workers, without a permit, and nobody takes it",
-    (
         "workpool.Executor.shutdown: moved-past-several: self._tasks.extend([None] * self.size) to "
         "if not self._open:"
     ): MORE_ENDS,
@@ -571,9 +556,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "workpool.WorkPool.next_work_block: check-left-out: self.capacity is not None is true"
     ): NOBODY_WAITS,
     "workpool.WorkPool.finish_work_block: read-too-early: self._pool.get(key)": ONE_LOCK,
-    (
-        "workpool.WorkPool.finish_work_block: lock-split: before self._in_progress.remove(key)"
-    ): "only the runnable in which a channel is in progress takes it out",
     "workpool.WorkService._run: iterated-over-a-copy: items": FIXED,
     (
         "client.Connection.open_channel: swapped: self._channels.set({**channels, number: channel})"
