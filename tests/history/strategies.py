@@ -45,7 +45,7 @@ def events(draw: st.DrawFn, i: int) -> Event:
             fields[name] = draw(texts.filter(bool))
         else:
             fields[name] = draw(ints)
-    return Event(i=i, ev=draw(st.sampled_from(["ack", "note", "theirs"])), **fields)
+    return Event(i=i, ev=draw(st.sampled_from(["cancel", "note", "theirs"])), **fields)
 
 
 @st.composite

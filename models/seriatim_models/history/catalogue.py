@@ -306,10 +306,10 @@ BLACK_BOX = (
               ("q", "ctag", "dtag", "redelivered", "attempt", "autoack", "pub", "pseq", "pos", "part", "t_lo")),
     EventKind("get", "A message was polled for; an `ok` without `m` found the queue empty.",
               may=("q", "m", "dtag", "redelivered", "autoack")),
-    EventKind("ack", "Deliveries were settled: done.", may=("dtag", "multiple", "ms", "t_hi")),
+    EventKind("ack", "Deliveries were settled: done.", may=("dtag", "multiple", "m", "ms", "t_hi")),
     EventKind("nack", "Deliveries were settled: not done.",
-              may=("dtag", "multiple", "requeue", "dead", "ms", "t_hi")),
-    EventKind("reject", "One delivery was settled: not done.", may=("dtag", "requeue", "dead", "ms", "t_hi")),
+              may=("dtag", "multiple", "requeue", "dead", "m", "ms", "t_hi")),
+    EventKind("reject", "One delivery was settled: not done.", may=("dtag", "requeue", "dead", "m", "ms", "t_hi")),
     EventKind("recover", "A channel's unsettled deliveries were requeued.", may=("requeue",)),
     EventKind("expire", "A lease or a time to live ran out; `requeue` says whether the message came back.",
               may=("m", "q", "requeue")),
@@ -553,12 +553,26 @@ def _forms(kinds: Iterable[EventKind]) -> dict[str, tuple[_Form, ...]]:
 
 _INSIDE = _forms(kind for kinds in WHITE_BOX.values() for kind in kinds)
 
+NAMED_BY = ("dtag", "ms", "m")
+"""Of a settlement that is sent one of these says what is settled."""
+SETTLEMENTS = frozenset({"ack", "nack", "reject"})
 REQUIRED = {
     kind.name: tuple(f for f in kind.needs if isinstance(f, str))
     for kind in BLACK_BOX
     if kind.needs
 }
 """Fields of the envelope without which a black-box event of that name says nothing."""
+
+
+def nameless(e: Event) -> str:
+    """What is wrong with a settlement that does not say what it settles, or with a limit without one; else empty."""
+    if e.ph not in ("", "invoke"):
+        return ""
+    if e.dtag is None and e.ev in SETTLEMENTS and not e.ms and not e.m:
+        return f"field dtag: missing from {e.ev}, and so are ms and m: nothing says what is settled"
+    if e.ev == "qos" and e.prefetch is None and e.credit is None:
+        return "field prefetch: missing from qos, and so is credit: there is no limit in it"
+    return ""
 
 
 def fault(e: Event) -> str:
@@ -571,7 +585,7 @@ def fault(e: Event) -> str:
         for name in REQUIRED.get(e.ev, ()):
             if getattr(e, name) in ("", None):
                 return f"field {name}: missing from {e.ev}"
-        return ""
+        return nameless(e)
     forms = _INSIDE[e.ev]
     phases = [p for f in forms for p in f.kind.phases]
     for form in forms:

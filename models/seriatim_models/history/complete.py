@@ -415,6 +415,8 @@ class Completion(msgspec.Struct):
             for channel in self._channels.values():
                 self._forget(channel)
             return event
+        if event.ev in SETTLES and event.m and event.ms is None:
+            event = msgspec.structs.replace(event, ms=[event.m])
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
         self._takers.take(event)
@@ -728,6 +730,8 @@ class Completion(msgspec.Struct):
                     self._forget(channel)
             elif event.dtag in channel.open:
                 tags = [event.dtag]
+        elif event.ms:
+            tags = [d for d, (m, _, _) in channel.open.items() if m in event.ms]
         settled = [channel.open.pop(d) for d in tags]
         for _, _, number in settled:
             limiter = channel.limiters.get(number or 0)

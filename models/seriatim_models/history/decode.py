@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from seriatim_models.history.catalogue import REQUIRED, fault, wrong_type
+from seriatim_models.history.catalogue import REQUIRED, fault, nameless, wrong_type
 from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP, TOO_LARGE, too_deep, too_large
 from seriatim_models.history.event import LEVELS, PHASES, SCOPES, Event
 from seriatim_models.history.header import Header, split_unknown
@@ -60,7 +60,7 @@ def checked(event: Event) -> Event:
         if (held := getattr(event, name)) and too_large(held):
             raise BadLine(f"field {name}: {TOO_LARGE}")
     # most events need not be asked of the catalogue, and this is run for every one
-    if (event.lvl == "model" or event.ev in REQUIRED) and (why := fault(event)):
+    if (event.lvl == "model" or event.ev in REQUIRED or nameless(event)) and (why := fault(event)):
         raise BadLine(why)
     return event
 

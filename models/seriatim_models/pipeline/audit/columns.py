@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seriatim_models.history import HistoryError, table
-from seriatim_models.history.catalogue import REQUIRED
+from seriatim_models.history.catalogue import REQUIRED, SETTLEMENTS
 from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
@@ -132,6 +132,16 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
                 and pc.any(pc.and_(of, pc.equal(column, ""))).as_py()
             ):
                 raise RowByRow(f"{kind} without {name}")
+    settled = pc.is_in(held["ev"], pa.array(sorted(SETTLEMENTS)))
+    if pc.any(settled).as_py() and (
+        "dtag" not in held or pc.any(pc.and_(settled, pc.is_null(held["dtag"]))).as_py()
+    ):
+        raise RowByRow("a settlement that names its messages otherwise than by a tag")
+    limits = pc.equal(held["ev"], "qos")
+    if pc.any(limits).as_py() and (
+        "prefetch" not in held or pc.any(pc.and_(limits, pc.is_null(held["prefetch"]))).as_py()
+    ):
+        raise RowByRow("a limit without a number")
     return held
 
 

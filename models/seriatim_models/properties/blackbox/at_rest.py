@@ -235,7 +235,7 @@ def _limit(state: RestState, event: Event) -> None:
     channel = state.channels.get(by)
     if channel is None:
         return
-    if event.scope in ("channel", "conn"):
+    if event.scope != "consumer":
         channel.whole = event.prefetch
         return
     channel.own = event.prefetch

@@ -342,7 +342,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
 
     def _limit(self, state: Ranks, event: Event) -> None:
         by = holder(event)
-        if event.scope not in ("channel", "conn"):
+        if event.scope == "consumer":
             state.qos[by] = event
             return
         if by not in state.capped:

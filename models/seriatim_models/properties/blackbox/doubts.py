@@ -36,6 +36,8 @@ class Doubt(msgspec.Struct, array_like=True):
     after: int | None
     since: int | None
     """Whose end was confirmed before this position does not matter."""
+    silent: bool
+    """Whether they may have been gone without a word where no answers are recorded: then no violation is definite."""
     why: str
     witness: list[Event]
 
@@ -82,9 +84,11 @@ class Doubts(msgspec.Struct):
         consumers: Iterable[ConsumerKey] = (),
         after: int | None = None,
         since: int | None = None,
+        silent: bool = False,
     ) -> None:
         """Something looks like a violation, if all of `holders` were still there when `event` was recorded, or at the
-        time `after`; but for those whose end was confirmed before position `since`.
+        time `after`; but for those whose end was confirmed before position `since`. With `silent` nobody is taken to
+        have been there because no end of his is recorded.
         """
         if len(self.waiting) < KEPT:
             doubt = Doubt(
@@ -95,6 +99,7 @@ class Doubts(msgspec.Struct):
                 list(consumers),
                 after,
                 since,
+                silent,
                 why,
                 list(witness),
             )
@@ -123,7 +128,7 @@ class Doubts(msgspec.Struct):
         sessions = self.sessions
         if doubt.since is not None and sessions.over(by, doubt.since):
             return True
-        if not self._answers_count(by, doubt):
+        if not self._answers_count(by, doubt) and not (doubt.silent and doubt.lvl not in EXACT):
             return sessions.lasts(by, doubt.pos, doubt.lvl)
         at = sessions.last_sign(by)
         if doubt.after is None:

@@ -18,14 +18,13 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     holders,
+    holds_groups,
     named,
 )
 from seriatim_models.properties.blackbox.naming import ENDS, ConsumerKey, Holder, consumer, holder
 from seriatim_models.properties.blackbox.sessions import ANSWERED
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 
-GROUPS = "groups"
-"""The argument of a queue's declaration that says what its groups mean; `held` is what P23 judges."""
 EXPIRED_KEPT = 65_536  # messages; a delivery whose lease ran out is seen soon, if at all
 
 
@@ -75,9 +74,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
     summary_type = AggregationState[GroupedQueues]
     keeps = "messages of groups that somebody holds"
     time = "O(n k), k messages of one group that are held"
-    case_events = CaseEvents(
-        frozenset({"declare"}), lambda e: e.args.get(GROUPS) == "held", ("args",)
-    )
+    case_events = CaseEvents(frozenset({"declare"}), holds_groups, ("args",))
     promised_in: ClassVar[Mapping[str, str]] = {
         "strict-qpid": "https://qpid.apache.org/releases/qpid-broker-j-9.2.0/book/Java-Broker-Concepts-Queues.html: "
         "a group is bound to a consumer while messages of it are acquired",
@@ -90,7 +87,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         for event in events:
             state.doubts.take(event)
             if event.ev == "declare":
-                if event.args.get(GROUPS) == "held" and event.ph != "fail":
+                if holds_groups(event):
                     state.declared.setdefault(event.q, event)
             elif event.ev == GAP:
                 state.held.clear()

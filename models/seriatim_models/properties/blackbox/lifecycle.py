@@ -36,6 +36,10 @@ DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", 
 """Arguments of a queue by which a broker may drop messages on its own, or have them die: a loss there is no fault.
 https://www.rabbitmq.com/docs/ttl, .../docs/maxlength, .../docs/quorum-queues#poison-message-handling
 """
+LEVELS = "x-max-priority"
+"""The argument of a queue's declaration that says how many priorities its messages have."""
+GROUPS = "groups"
+"""The argument of a queue's declaration that says what keys mean, see `holds_groups`."""
 REQUEUE_END = "requeue"
 """The argument of a queue's declaration that says to which end nack and reject put what they requeue."""
 
@@ -61,6 +65,16 @@ def requeues_to(event: Event) -> str:
     """The end of its queue, ``head`` or ``tail``, to which a declaration says that messages are requeued, or empty."""
     end = event.args.get(REQUEUE_END) if event.ph != "fail" else None
     return end if end in ("head", "tail") else ""
+
+
+def holds_groups(event: Event) -> bool:
+    """Whether a declaration says that a group is one consumer's while that holds a message of it."""
+    return event.args.get(GROUPS) == "held" and event.ph != "fail"
+
+
+def ranks(event: Event) -> bool:
+    """Whether an event says that the messages of its queue have priorities."""
+    return event.prio is not None or (event.ev == "declare" and LEVELS in event.args)
 
 
 class LifecycleKey(NamedTuple):

@@ -14,6 +14,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     acquires,
     first,
+    ranks,
 )
 from seriatim_models.properties.blackbox.naming import (
     Holder,
@@ -79,7 +80,7 @@ class DeliveryLines(msgspec.Struct):
     unknown: int = 0
     """First deliveries whose publisher or sequence is not known, or whose place deaths decided."""
     ranked: list[str] = []
-    """Queues in which some message has a priority; the empty name stands for all."""
+    """Queues whose messages have priorities; the empty name stands for all."""
 
 
 def _seq(event: Event | None) -> int:
@@ -104,7 +105,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     rests_on = ""
     case = "two first deliveries to one channel, of one publisher (`pub`, `pseq`), queue, partition, key and priority"
     scope = "queue"
-    reads = ACQUIRES | {"publish"}
+    reads = ACQUIRES | {"declare", "publish"}
     summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
@@ -112,7 +113,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     def map(self, events: Iterable[Event]) -> DeliveryLines:
         out = DeliveryLines()
         for event in events:
-            if event.prio is not None and event.q not in out.ranked:
+            if ranks(event) and event.q not in out.ranked:
                 out.ranked.append(event.q)
             if not acquires(event) or (fresh := first(event)) is False:
                 continue

@@ -309,7 +309,7 @@ class _LatenessPass:
         if not counts:
             return
         limit.delivered += 1
-        limit.unknown |= event.scope == "channel" and not event.prefetch
+        limit.unknown |= event.scope != "consumer" and (event.scope is None) == bool(event.prefetch)
         limit.most = max(limit.most, event.prefetch or 0)
         # As many credits had come back as deliveries were made beyond the prefetch, and they came in order.
         last = limit.delivered - limit.most - 1 - limit.spent

@@ -19,7 +19,9 @@ from seriatim_models.properties.blackbox.lifecycle import (
     acquires,
     began,
     holders,
+    holds_groups,
     named,
+    ranks,
     requeues_to,
 )
 from seriatim_models.properties.blackbox.naming import ENDS, Holder, holder
@@ -56,6 +58,10 @@ class DeclaredQueue(msgspec.Struct):
     """How many of `waiting` were requeued."""
     selects: bool = False
     """A consumer does not want every message."""
+    ranked: bool = False
+    """Its messages have priorities, so that one of unknown priority may be anywhere."""
+    grouped: bool = False
+    """Its groups are held, so that one of an unknown group may have to wait."""
 
     def enter(self, m: str, entry: Entry) -> None:
         """A message is in the queue."""
@@ -144,7 +150,8 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
     def _declare(self, state: RequeueEnds, event: Event) -> None:
         end = requeues_to(event)
         if end and event.ph in ("", "ok") and not any(way in event.args for way in DROPPING):
-            state.queues.setdefault(event.q, DeclaredQueue(event, end))
+            queue = DeclaredQueue(event, end, ranked=ranks(event), grouped=holds_groups(event))
+            state.queues.setdefault(event.q, queue)
 
     def _lost(self, state: RequeueEnds) -> None:
         """Anything may have happened in the lines that were lost."""
@@ -175,7 +182,9 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
             state.sent[key] = event
             return
         begun = event if event.ph == "" else state.sent.pop(key, None)
-        if event.m in queue.lines or event.ph not in ("", "ok") or begun is None:
+        queue.ranked = queue.ranked or ranks(event)
+        unplaced = (queue.ranked and event.prio is None) or (queue.grouped and event.key is None)
+        if event.m in queue.lines or event.ph not in ("", "ok") or begun is None or unplaced:
             queue.forget(event.m)  # sent twice, refused, or nobody knows
         elif event.lvl in EXACT:
             line = OrderedLine(event.part, event.key, event.prio)

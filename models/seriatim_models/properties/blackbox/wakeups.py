@@ -144,7 +144,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                 at_rest.take(state.rest, state.tally, event)
             while state.rest.seen:
                 ready, why, seen = state.rest.seen.pop()
-                state.doubts.report(event, [ready.by], why, seen, consumers=[ready])
+                state.doubts.report(event, [ready.by], why, seen, consumers=[ready], silent=True)
             state.doubts.take(event)
             if event.lvl == "model" or event.t is None:
                 continue
@@ -165,7 +165,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             elif event.ev == "qos":
                 if began(event):
                     # A channel's limit is shared by its consumers, of other queues too: none is surely ready.
-                    shared = event.scope in ("channel", "conn") and bool(event.prefetch)
+                    shared = event.scope != "consumer" and bool(event.prefetch)
                     state.qos[holder(event)] = 0 if shared else event.prefetch or None
             elif event.ev in ENDS:
                 for by in holders(event, state.held):

@@ -1,0 +1,126 @@
+"""What a recorder may leave out: no right system is reported because a field was not recorded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from seriatim_models.history import Event
+from seriatim_models.history.complete import complete
+from seriatim_models.history.decode import BadLine, checked
+from seriatim_models.history.event import GAP
+from seriatim_models.properties.base import Verdict
+from seriatim_workshop.right.drawing import draw, history
+from seriatim_workshop.right.judging import completed, kept
+
+from .blackbox_histories import BY_ID, Recording
+
+FIELDS = (
+    "attempt", "cprio", "dead", "key", "op", "pos", "prefetch", "prio", "proc", "pseq", "pub", "redelivered", "scope",
+)  # fmt: skip
+"""Fields without which an event still says what happened: all but those that name who did what to which message."""
+ABSENT = {name: getattr(Event(i=0, ev=""), name) for name in FIELDS}
+C: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1}
+
+
+def without(events: Sequence[Event], names: Iterable[str]) -> list[Event]:
+    """The events as they are read if the recorder does not know these fields: lost where nothing is left of one."""
+    absent = {name: ABSENT[name] for name in names}
+    out = []
+    for event in events:
+        left = msgspec.structs.replace(event, **absent)
+        try:
+            out.append(checked(left))
+        except BadLine:
+            out.append(Event(i=left.i, t=left.t, ev=GAP))
+    return out
+
+
+def reported(seed: int, names: Sequence[str]) -> list[str]:
+    """The properties that report a drawn right system whose recorders leave fields out."""
+    meaning = draw(seed)
+    # Who gives groups no name keeps no order within them, and P4 is not asked for another one.
+    ordered = "key" in names and bool(getattr(meaning, "groups", 0))
+    events = completed(without(history(meaning), names))
+    found = [
+        p.check(events) for p in kept(meaning) if not (ordered and p.id in ("P4", "P5", "P20"))
+    ]
+    return [f"{seed} {f.property}: {f.explanation}" for f in found if f.verdict is Verdict.VIOLATED]
+
+
+@pytest.mark.parametrize(
+    ("first", "seeds"), [(7_000, 150), pytest.param(20_000, 2_000, marks=pytest.mark.slow)]
+)
+def test_no_right_system_is_reported_for_a_field_that_was_not_recorded(
+    first: int, seeds: int
+) -> None:
+    wrong = []
+    for seed in range(first, first + seeds):
+        chance = random.Random(seed)
+        for names in ([chance.choice(FIELDS)], chance.sample(FIELDS, 2), chance.sample(FIELDS, 4)):
+            wrong += [f"without {', '.join(names)}: {text}" for text in reported(seed, names)]
+    assert not wrong
+
+
+def handled(**names: Any) -> Recording:
+    """Three messages, one at a time, each settled before the next one comes."""
+    r = Recording()
+    r.add("ch_open", "ok", **C)
+    r.add("qos", "ok", prefetch=1, scope="consumer", **C)
+    r.add("consume", "ok", q="q", ctag="t", **C)
+    for n in range(3):
+        r.add("publish", "ok", q="q", m=f"m{n}", conn="p", ch=1, gen=1)
+        r.add("deliver", q="q", m=f"m{n}", ctag="t", redelivered=False, **C)
+        said = {k: f"m{n}" if v is None else v for k, v in names.items()}
+        r.add("ack", **said, **C)
+    return r
+
+
+def test_a_settlement_may_name_its_message_instead_of_a_tag() -> None:
+    events = list(complete(handled(m=None).events))
+    assert [e.ms for e in events if e.ev == "ack"] == [["m0"], ["m1"], ["m2"]]
+    assert BY_ID["P7"].check(events).verdict is Verdict.OK
+    r = handled(m=None)
+    for m in ("m3", "m4"):  # the second one beyond the limit
+        r.add("publish", "ok", q="q", m=m, conn="p", ch=1, gen=1)
+        r.add("deliver", q="q", m=m, ctag="t", redelivered=False, **C)
+    finding = BY_ID["P7"].check(list(complete(r.events)))
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.n_violations == 1
+
+
+@pytest.mark.parametrize("ev", ["ack", "nack", "reject"])
+def test_a_settlement_that_names_nothing_is_left_out(ev: str) -> None:
+    with pytest.raises(BadLine, match=f"field dtag: missing from {ev}, and so are ms and m"):
+        checked(Event(i=0, ev=ev, ph="invoke"))
+    for named in ({"dtag": 0}, {"ms": ["m0"]}, {"m": "m0"}, {"ph": "ok"}):
+        event = msgspec.structs.replace(Event(i=0, ev=ev, ph="invoke"), **named)
+        assert checked(event) is event
+
+
+def test_a_limit_without_a_number_is_left_out() -> None:
+    with pytest.raises(BadLine, match="field prefetch: missing from qos, and so is credit"):
+        checked(Event(i=0, ev="qos", ph="invoke"))
+    for named in ({"prefetch": 0}, {"credit": 5}, {"ph": "ok"}):
+        event = msgspec.structs.replace(Event(i=0, ev="qos", ph="invoke"), **named)
+        assert checked(event) is event
+
+
+def declared(args: dict[str, Any]) -> Recording:
+    """Two messages of a queue that is declared so; the second comes first."""
+    r = Recording()
+    r.add("declare", "ok", q="q", args=args)
+    for n in (0, 1):
+        r.add("publish", "ok", q="q", m=f"m{n}", pub="p", pseq=n, conn="p", ch=1, gen=1)
+    for n in (1, 0):
+        r.add("deliver", q="q", m=f"m{n}", pub="p", pseq=n, dtag=2 - n, redelivered=False, **C)
+    return r
+
+
+def test_without_priorities_a_queue_that_has_them_has_no_order() -> None:
+    for args, verdict in (({}, Verdict.VIOLATED), ({"x-max-priority": 3}, Verdict.INCONCLUSIVE)):
+        assert BY_ID["P4"].check(list(complete(declared(args).events))).verdict is verdict
