@@ -366,6 +366,16 @@ def squared(x: int) -> int:
     return x * x
 
 
+def stops_at_a_breakpoint() -> None:
+    breakpoint()
+
+
+def stops_in_pdb() -> None:
+    import pdb
+
+    pdb.set_trace()
+
+
 def pickled() -> None:
     point = Point()
     run(lambda: pickle.dumps(point), point.move)

@@ -114,6 +114,8 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
     [
         ("opens_a_socket", OutsideModel, r"socket.*stub.*plain\.py"),
         ("reads_a_pipe", OutsideModel, r"come no further.*plain\.py:.*modules="),
+        ("stops_at_a_breakpoint", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
+        ("stops_in_pdb", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         ("pickled", OutsideModel, r"pickle.dumps at plain\.py"),
         ("generator", Misuse, "yield"),
         ("takes_a_fixture", Misuse, "tmp_path"),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import MARK, now
 from seriatim_models.explorer.python.kept_inside import (
@@ -228,6 +229,22 @@ def operator_module(ex: PythonExecution) -> types.ModuleType:
     return copy
 
 
+def no_debugger(*args: object, **options: object) -> None:
+    """`breakpoint` and `pdb.set_trace` in a program that runs thousands of times: refused before a debugger starts."""
+    caller = _getframe()
+    raise OutsideModel(
+        f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}: a debugger cannot be entered while every schedule "
+        "is run. Take out breakpoint() or pdb.set_trace(): the counterexample shows each step"
+    )
+
+
+def pdb_module(ex: PythonExecution) -> types.ModuleType:
+    """`pdb` for one execution: the real one, which stops nowhere."""
+    copy = _copied(importlib.import_module("pdb"))
+    copy.__dict__.update(set_trace=no_debugger)
+    return copy
+
+
 PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "threading": threading_module,
     "_thread": thread_module,
@@ -240,6 +257,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "importlib": lambda ex: _copied(importlib),
     "operator": operator_module,
     "functools": functools_module,
+    "pdb": pdb_module,
     "collections": collections_module,
 }
 """Modules that are made for each execution."""

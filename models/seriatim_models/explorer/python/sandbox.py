@@ -36,7 +36,14 @@ from seriatim_models.explorer.python.hooks import (
     stable_id,
     touch_all,
 )
-from seriatim_models.explorer.python.provided import ABSENT, PROVIDED, REBOUND, Modules, rebound
+from seriatim_models.explorer.python.provided import (
+    ABSENT,
+    PROVIDED,
+    REBOUND,
+    Modules,
+    no_debugger,
+    rebound,
+)
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
 
 OF_THE_LIBRARY = frozenset(
@@ -164,6 +171,7 @@ class Sandbox:
             **HOOKS,
             "__import__": self.import_,
             "print": swallowed,
+            "breakpoint": no_debugger,
             "__build_class__": build_class,
             "id": stable_id,
         }
