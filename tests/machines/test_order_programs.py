@@ -773,6 +773,13 @@ def recover("""),
      """        with self._lock:
             self._in_progress.remove(key)
             if not"""),
+    ("declare-while-shut-down", "outcome", "client",
+     """        self.server.request(self.connection.wire, self.number, call.act, call.number)
+""",
+     """        self._lock.__exit__(None, None, None)
+        self.server.request(self.connection.wire, self.number, call.act, call.number)
+        self._lock.__enter__()
+"""),
     ("refused-beside-put", "CH-5", "client",
      """        self._ensure_open()
         self._active = call

@@ -232,6 +232,28 @@ def closed_before_reply(scene: ClientScene) -> None:
     scene.spawn(publish_or_read, "late")
 
 
+@scenario("RPC-1", traces=7)
+def declare_while_shut_down(scene: ClientScene) -> None:
+    """A channel is shut down beside a call that makes a queue; who is refused publishes to it on another connection.
+
+    Bounds: One call, one shutdown, a message there and one to a queue that is there before. A call that is sent when
+    others know that its channel is closed makes its queue behind the message. Nobody reads replies.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+    (other,) = scene.client("d", read=False)
+
+    def publish() -> None:
+        try:
+            ch.basic_publish("", "none", scene.message("m1"))
+        except scene.lib.Closed:
+            other.basic_publish("", "q", scene.message("m2"))
+            other.basic_publish("", "r", scene.message("m3"))
+
+    scene.spawn(lambda: ch.queue_declare("r"), "A")
+    scene.spawn(lambda: ch.shut_down(scene.lib.Closed(320, "the end")), "closer")
+    scene.spawn(publish, "late")
+
+
 @scenario("CH-5 RPC-1", traces=10)
 def full_beside_call(scene: ClientScene) -> None:
     """A channel is shut down beside a call; work for a full one that is refused shows that the call has ended.
