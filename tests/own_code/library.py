@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import contextlib
 import contextvars
 import copy
+import dataclasses
 import functools
+import heapq
 import json
 import logging
 import threading
@@ -14,6 +17,7 @@ import weakref
 from collections import ChainMap, Counter, OrderedDict, UserDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 LOG = logging.getLogger(__name__)
@@ -356,6 +360,130 @@ def wrong_list_that_is_being_sorted() -> None:
 
 def right_list_that_is_being_sorted() -> None:
     sorted_rules(threading.Lock())
+
+
+class Rule:
+    """Compared by Python, which lets other threads run."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def __lt__(self, other: Rule) -> bool:
+        return self.rank < other.rank
+
+
+def ranked_rules(lock: Any) -> None:
+    rules, seen = [Rule(2), Rule(1)], list[int]()
+
+    def sort() -> None:
+        with lock:
+            rules.sort()
+
+    def look() -> None:
+        with lock:
+            seen.append(len(rules))
+
+    run(sort, look)
+    assert seen == [2]
+    assert [rule.rank for rule in rules] == [1, 2]
+
+
+def wrong_sort_by_comparisons_in_python() -> None:
+    ranked_rules(contextlib.nullcontext())
+
+
+def right_sort_by_comparisons_in_python() -> None:
+    ranked_rules(threading.Lock())
+
+
+def wrong_append_while_python_compares() -> None:
+    """CPython: ValueError, list modified during sort."""
+    rules = [Rule(2), Rule(1)]
+    run(rules.sort, lambda: rules.append(Rule(0)))
+    assert len(rules) == 3
+
+
+def nothing_yet() -> list[int]:
+    return []
+
+
+def defaults(factory: Callable[[], list[int]]) -> None:
+    made: collections.defaultdict[str, list[int]] = collections.defaultdict(factory)
+    run(lambda: made["k"].append(1), lambda: made["k"].append(2))
+    assert sorted(made["k"]) == [1, 2]
+
+
+def wrong_default_that_python_makes() -> None:
+    """CPython stores what the factory made, although another thread has stored one meanwhile."""
+    defaults(nothing_yet)
+
+
+def wrong_default_by_a_partial() -> None:
+    defaults(functools.partial(lambda size: [0] * size, 0))
+
+
+def right_default_that_c_makes() -> None:
+    defaults(list)
+
+
+def right_default_that_is_there() -> None:
+    made: collections.defaultdict[str, list[int]] = collections.defaultdict(nothing_yet, k=[])
+    run(lambda: made["k"].append(1), lambda: made["k"].append(2))
+    assert sorted(made["k"]) == [1, 2]
+
+
+@dataclasses.dataclass
+class Named:
+    name: str
+
+
+def removed(lock: Any) -> None:
+    """CPython deletes at the place where it compared, whatever is there by then."""
+    names = [Named("a"), Named("b")]
+
+    def remove(name: str) -> None:
+        with lock:
+            names.remove(Named(name))
+
+    run(partial(remove, "a"), partial(remove, "b"))
+    assert not names
+
+
+def wrong_removals_by_comparisons_in_python() -> None:
+    removed(contextlib.nullcontext())
+
+
+def right_removals_by_comparisons_in_python() -> None:
+    removed(threading.Lock())
+
+
+def wrong_look_for_what_python_compares() -> None:
+    names, seen = [Named("a"), Named("b")], list[bool]()
+    run(lambda: names.pop(0), lambda: seen.append(Named("b") in names))
+    assert seen == [True]
+
+
+def right_search_by_identity() -> None:
+    names = [Named("a"), Named("b")]
+    first, second = names
+    run(lambda: names.index(first), lambda: names.count(second))
+    assert names.index(second, -1) == 1
+    assert names.count(Named("a")) == 1
+
+
+def pushed(*items: object) -> None:
+    heap: list[Any] = []
+    run(*(functools.partial(heapq.heappush, heap, item) for item in items))
+    assert len(heap) == len(items)
+
+
+def withheld_heap_whose_elements_python_compares() -> None:
+    """CPython may be interrupted between two comparisons, and another push then ends in a RuntimeError."""
+    pushed(Rule(1), Rule(2))
+
+
+def right_heap_whose_elements_c_compares() -> None:
+    pushed(1, 2)
 
 
 def wrong_sort_that_fails() -> None:

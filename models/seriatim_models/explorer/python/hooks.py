@@ -18,8 +18,9 @@ import functools
 import logging
 import operator
 import re
+import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
@@ -440,10 +441,94 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
     if what in (CONTAINER, OPAQUE):
         # A defaultdict makes what is missing; whether it is, others may change until the step is taken.
         missing = isinstance(obj, collections.defaultdict) and obj.default_factory is not None
+        if missing and type(obj) is collections.defaultdict and runs_python(obj.default_factory):
+            return _made_if_missing(obj, key, site)
         touch_contents(obj, missing, site)
+        if missing and now.execution is not None and key not in obj:
+            return _result(now.execution, obj[key], site)
     elif what == INSTANCE:
         _unobserved_method(obj, "__getitem__", site)
     return obj[key]
+
+
+PYTHON = (types.FunctionType, types.MethodType)
+
+
+def runs_python(function: Any) -> bool:
+    """Whether a call of it runs Python, which others may interrupt."""
+    if isinstance(function, functools.partial):
+        return runs_python(function.func)
+    if isinstance(function, type):
+        return isinstance(vars(function).get("__init__"), PYTHON)
+    return isinstance(function, PYTHON)
+
+
+def _made_if_missing(obj: collections.defaultdict[Any, Any], key: Any, site: int) -> Any:
+    """A default that Python makes: others run meanwhile, and what it makes is stored all the same, as in CPython."""
+    touch_contents(obj, False, site)
+    if key in obj:
+        return obj[key]
+    value = call(obj.default_factory, site)
+    setitem(value, obj, key, site)
+    return value
+
+
+def compared_by_python(elements: Iterable[Any], name: str = "__lt__") -> str:
+    """The method, of this name, by which Python compares one of these elements; empty if C compares them all."""
+    for element in elements:
+        method = getattr(type(element), name, None)
+        if isinstance(method, types.FunctionType):
+            return method.__qualname__
+    return ""
+
+
+class SortedElement:
+    """An element of a list that is being sorted by comparisons in Python; the first of them lets others run.
+
+    CPython empties the list before it and fills it again behind the last one.
+    """
+
+    __s_native__ = True
+
+    def __init__(self, element: Any, owner: Any, site: int, begun: list[bool]) -> None:
+        self.element, self.owner, self.site, self.begun = element, owner, site, begun
+
+    def __lt__(self, other: SortedElement) -> bool:
+        if not self.begun:
+            self.begun.append(True)
+            touch_contents(self.owner, True, self.site)
+        return bool(compare("lt", self.element, other.element, self.site))
+
+
+SEARCHES = frozenset(("remove", "index", "count", "__contains__"))
+"""Methods of a list that compare one element after the other."""
+
+
+def searched(owner: list[Any], name: str, args: tuple[Any, ...], site: int) -> Any:
+    """A search of a list by comparisons in Python, as CPython makes it: after each of them others may have run."""
+    value, bounds = args[0], [*args[1:], *(0, sys.maxsize)[len(args) - 1 :]]
+    changes = name == "remove"
+    touch_contents(owner, changes, site)
+    size = len(owner)
+    at, stop = (max(bound + size, 0) if bound < 0 else bound for bound in bounds)
+    found = 0
+    while at < min(stop, len(owner)):
+        element = owner[at]
+        same = element is value
+        if not same:
+            same = bool(compare("eq", element, value, site))
+            if compared_by_python((element, value), "__eq__"):
+                touch_contents(owner, changes, site)
+        if same and changes:
+            del owner[at : at + 1]
+            return None
+        if same and name != "count":
+            return at if name == "index" else True
+        found += same
+        at += 1
+    if name in ("count", "__contains__"):
+        return found if name == "count" else False
+    raise ValueError(f"list.{name}(x): x not in list")
 
 
 def runs_text(text: Any, site: int) -> Any:
@@ -587,6 +672,8 @@ def compare(name: str, left: Any, right: Any, site: int) -> Any:
         if kind_of(type(side)) == INSTANCE:
             _unobserved_method(side, f"__{name.removeprefix('not_')}__", site)
     if name in ("contains", "not_contains"):
+        if type(right) is list and compared_by_python((left, *right), "__eq__"):
+            return searched(right, "__contains__", (left,), site) is (name == "contains")
         left, right = right, left
     return _operators[name](left, right)
 
@@ -755,10 +842,22 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
         changes = getattr(function, "__module__", "") != "builtins"
         objects = [*args, *kwargs.values()]
+        if getattr(function, "__module__", "") in ("_heapq", "_bisect"):
+            _ordered_by_python(ex, function, objects, site)
         if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
             touch_all(changes, site, *objects, deep=changes or function in DEEP)
         return _result(ex, function(*args, **kwargs), site)
     return _call_method(ex, owner, name, function, args, kwargs, site)
+
+
+def _ordered_by_python(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
+    """A heap, or a sorted list, whose elements Python compares: others may change it between two comparisons."""
+    for obj in objects:
+        if ex.current is not None and type(obj) is list:
+            method = compared_by_python([*obj, *objects])
+            if method:
+                what = f"{function.__name__}, which compares by {method},"
+                ex.opaque(ex.current, record_of(ex, obj, site), what, site)
 
 
 def _call_container(
@@ -767,6 +866,13 @@ def _call_container(
     """A method of a container, of a view of one, or of what has its state inside of C."""
     thread = ex.current
     objects = [*args, *kwargs.values()]
+    if (
+        name in SEARCHES
+        and type(owner) is list
+        and args
+        and compared_by_python((args[0], *owner), "__eq__")
+    ):
+        return searched(owner, name, args, site)
     _in_one_go(ex, args, site)
     for obj in objects:
         named(ex, obj, site)
@@ -781,8 +887,11 @@ def _call_container(
         touch_contents(owner, name in CHANGING, site)
         if name in COMPARING and thread is not None:
             look_inside(ex, thread, owner, site)
-    if name == "sort" and type(kwargs.get("key")) in (types.FunctionType, types.MethodType):
+    if name == "sort" and type(kwargs.get("key")) in PYTHON:
         kwargs = {**kwargs, "key": _key_of_sort(owner, kwargs["key"], site)}
+    elif name == "sort" and kwargs.get("key") is None and compared_by_python(owner):
+        begun: list[bool] = []
+        kwargs = {**kwargs, "key": lambda element: SortedElement(element, owner, site, begun)}
     result = function(*args, **kwargs)
     if kind_of(type(result)) == VIEW:
         ex.views[id(result)] = (result, owner)
