@@ -182,3 +182,43 @@ def gives_a_lock_back() -> None:
 
     in_two_threads(nested, nested)
     assert len(seen) == 2
+
+
+def logs_in_two_threads() -> None:
+    """A handler of the program's own, whose lock the library makes; asyncio, which logs, too, is executed once."""
+    import asyncio
+    import logging
+
+    class Counting(logging.Handler):
+        seen = 0
+
+        def emit(self, record: logging.LogRecord) -> None:
+            self.seen += 1
+
+    handler, log = Counting(), logging.getLogger(f"{__name__} in two threads")
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    in_two_threads(lambda: log.info("one"), lambda: log.info("two"))
+    assert handler.seen == 2
+    assert asyncio.run(nothing()) is None
+
+
+async def nothing() -> None:
+    pass
+
+
+def cleans_up_at_exit() -> None:
+    """What is registered is run when the test returns, the last one first."""
+    import atexit
+
+    done: list[int] = []
+
+    @atexit.register
+    def last() -> None:
+        assert done == [1, 2]
+
+    atexit.register(done.append, 2)
+    atexit.register(done.clear)
+    atexit.unregister(done.clear)
+    atexit.register(done.append, 1)
+    in_two_threads(done.copy, done.copy)

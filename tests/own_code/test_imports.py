@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 
 import pytest
@@ -20,6 +21,17 @@ from seriatim_models.explorer.python import check
 def test_it_runs_and_nothing_is_wrong(name: str) -> None:
     result = check(getattr(imports, name))
     assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+def test_logging_is_observed_if_it_is_named() -> None:
+    """What an execution registers for the interpreter's exit is not left to it."""
+    for _ in range(2):
+        result = check(imports.logs_in_two_threads, modules=["logging"])
+        assert (result.verdict, result.unseen) == ("ok", []), result.why
+        assert (result.traces or 0) > 1
+    registered = atexit._ncallbacks()
+    assert check(imports.cleans_up_at_exit).verdict == "ok"
+    assert atexit._ncallbacks() == registered
 
 
 def test_what_a_getter_reads_is_seen() -> None:

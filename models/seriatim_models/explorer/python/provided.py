@@ -6,6 +6,8 @@ know the modules of the execution; `operator`, `os` and `weakref` do nothing tha
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib
 import operator
 import os
@@ -245,6 +247,21 @@ def pdb_module(ex: PythonExecution) -> types.ModuleType:
     return copy
 
 
+def atexit_module(ex: PythonExecution) -> types.ModuleType:
+    """`atexit` for one execution: what is registered is run when the test returns."""
+
+    def register(function: Callable[..., object], /, *args: Any, **options: Any) -> object:
+        ex.at_exit.append(functools.partial(function, *args, **options))
+        return function
+
+    def unregister(function: Callable[..., object]) -> None:
+        ex.at_exit[:] = [each for each in ex.at_exit if getattr(each, "func", each) != function]
+
+    copy = _copied(atexit)
+    copy.__dict__.update(register=register, unregister=unregister)
+    return copy
+
+
 PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "threading": threading_module,
     "_thread": thread_module,
@@ -259,6 +276,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "functools": functools_module,
     "pdb": pdb_module,
     "collections": collections_module,
+    "atexit": atexit_module,
 }
 """Modules that are made for each execution."""
 

@@ -102,6 +102,10 @@ class Sources:
             self.found[name] = self._find(name, search_path)
         return self.found[name]
 
+    def names(self, name: str) -> bool:
+        """Whether a module is one of those that were named, or in one."""
+        return any(name == n or name.startswith(n + ".") for n in self.named)
+
     def observes(self, top: str) -> bool:
         """Whether a module of the top level is observed, or a module in it is named."""
         return top in self.paths or self._find(top, None) is not None
@@ -111,7 +115,7 @@ class Sources:
             return self._read(name, asyncio_state.LOOP, None)
         if name in self.paths:
             return self._read(name, self.paths[name], None)
-        named = any(name == n or name.startswith(n + ".") for n in self.named)
+        named = self.names(name)
         parent_of_named = any(n.startswith(name + ".") for n in self.named)
         if not (named or parent_of_named or of_the_library(name)):
             top = name.partition(".")[0]
@@ -178,6 +182,8 @@ class Sandbox:
         self.codes: dict[str, types.CodeType] = {}
         self.kept: dict[str, types.ModuleType] = {}
         """The modules that were executed once."""
+        self.keeping = 0
+        """How many such modules are being executed: what they import outlives the execution, too."""
         self.modules = Modules(
             lambda top: of_the_library(top) or outside(lambda: sources.observes(top))
         )
@@ -218,6 +224,8 @@ class Sandbox:
 
     def load(self, ex: PythonExecution, name: str) -> Any:
         """The module of this execution by its full name."""
+        if self.keeping and self.sources.names(name) and not of_the_library(name):
+            return outside(lambda: importlib.import_module(name))
         module = ex.modules.get(name)
         if module is not None:
             if ex.importing.get(name, ex.current) is not ex.current:
@@ -304,8 +312,12 @@ class Sandbox:
         """A module that the next executions of this round will not execute again."""
         name = found.name
         asynchronous = asyncio_state.is_asyncio(name)
-        with _unnumbered(ex):
-            module = self._execute(ex, found, parent)
+        self.keeping += 1
+        try:
+            with _unnumbered(ex):
+                module = self._execute(ex, found, parent)
+        finally:
+            self.keeping -= 1
         module.__dict__[MODULE_TOKEN] = None
         self.kept[name] = module
         if asynchronous:
