@@ -471,6 +471,37 @@ def right_search_by_identity() -> None:
     assert names.count(Named("a")) == 1
 
 
+def weak_value(lock: Any) -> None:
+    known: Any = weakref.WeakValueDictionary()
+    kept, got = list[Rule](), list[Rule]()
+
+    def look() -> None:
+        with lock:
+            found = known.get("k")
+            if found is None:
+                found = known["k"] = Rule(1)
+                kept.append(found)
+            got.append(found)
+
+    run(look, look)
+    assert got[0] is got[1]
+
+
+def wrong_weak_value_made_twice() -> None:
+    weak_value(contextlib.nullcontext())
+
+
+def right_weak_value_made_once() -> None:
+    weak_value(threading.Lock())
+
+
+def right_weak_value_is_put_while_another_looks() -> None:
+    known: Any = weakref.WeakValueDictionary()
+    rule = Rule(1)
+    run(lambda: known.__setitem__("k", rule), lambda: known.get("k"))
+    assert known["k"] is rule
+
+
 def pushed(*items: object) -> None:
     heap: list[Any] = []
     run(*(functools.partial(heapq.heappush, heap, item) for item in items))

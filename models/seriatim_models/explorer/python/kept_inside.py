@@ -453,7 +453,7 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
 def weak_containers() -> dict[str, Any]:
     """The containers of `weakref`."""
     sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"))
-    names = ("WeakValueDictionary", "WeakKeyDictionary")
+    names = ("KeyedRef", "WeakValueDictionary", "WeakKeyDictionary")
     return {**sets, **observed_containers(weakref, names, **sets)}
 
 
