@@ -205,12 +205,29 @@ def local(kept: bool) -> list[Event]:
     return r.events
 
 
+def requeued(kept: bool) -> list[Event]:
+    """A queue that declares to requeue to its tail: what is requeued there comes behind the other one, or before it."""
+    r = Recording("broker")
+    r.add("declare", q="q", args={"requeue": "tail"})
+    for n in range(2):
+        r.add("publish", m=f"m{n}", q="q", pub="p", pseq=n, conn="p", ch=1, gen=1)
+    r.deliver("m0", "a", dtag=1)
+    r.add("nack", dtag=1, requeue=True, ms=["m0"], conn="a", ch=1, gen=1)
+    for n, m in enumerate(("m1", "m0") if kept else ("m0", "m1")):
+        r.deliver(m, "a", dtag=n + 2)
+    return r.events
+
+
 @pytest.fixture(scope="module")
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
     any_kind += [ranked(True), ranked(False), late(1).events, late(3).events]
-    any_kind += [made(kept) for made in (prioritised, grouped, local) for kept in (True, False)]
-    declared = [f for f in PLANTED if f.name in ("ignores-priority", "wrong-group")]
+    any_kind += [
+        made(kept) for made in (prioritised, grouped, local, requeued) for kept in (True, False)
+    ]
+    declared = [
+        f for f in PLANTED if f.name in ("ignores-priority", "wrong-group", "requeues-to-place")
+    ]
     any_kind += [completed(faulty(f, seed)[1]) for f in declared for seed in range(8)]
     return any_kind + [
         list(complete(SimulatedBroker(seed, 40, fault=fault).run()))
