@@ -20,9 +20,10 @@ from seriatim_workshop.right.judging import completed, kept
 from .blackbox_histories import BY_ID, Recording
 
 FIELDS = (
-    "attempt", "cprio", "dead", "key", "op", "pos", "prefetch", "prio", "proc", "pseq", "pub", "redelivered", "scope",
+    "attempt", "cprio", "dead", "op", "pos", "prefetch", "proc", "pseq", "pub", "redelivered", "scope",
 )  # fmt: skip
-"""Fields without which an event still says what happened: all but those that name who did what to which message."""
+"""Fields without which an event still says what happened: all but those that name who did what to which message, and
+`prio` and `key`, without which a message has none."""
 ABSENT = {name: getattr(Event(i=0, ev=""), name) for name in FIELDS}
 C: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1}
 
@@ -43,12 +44,8 @@ def without(events: Sequence[Event], names: Iterable[str]) -> list[Event]:
 def reported(seed: int, names: Sequence[str]) -> list[str]:
     """The properties that report a drawn right system whose recorders leave fields out."""
     meaning = draw(seed)
-    # Who gives groups no name keeps no order within them, and P4 is not asked for another one.
-    ordered = "key" in names and bool(getattr(meaning, "groups", 0))
     events = completed(without(history(meaning), names))
-    found = [
-        p.check(events) for p in kept(meaning) if not (ordered and p.id in ("P4", "P5", "P20"))
-    ]
+    found = [p.check(events) for p in kept(meaning)]
     return [f"{seed} {f.property}: {f.explanation}" for f in found if f.verdict is Verdict.VIOLATED]
 
 
@@ -108,19 +105,3 @@ def test_a_limit_without_a_number_is_left_out() -> None:
     for named in ({"prefetch": 0}, {"credit": 5}, {"ph": "ok"}):
         event = msgspec.structs.replace(Event(i=0, ev="qos", ph="invoke"), **named)
         assert checked(event) is event
-
-
-def declared(args: dict[str, Any]) -> Recording:
-    """Two messages of a queue that is declared so; the second comes first."""
-    r = Recording()
-    r.add("declare", "ok", q="q", args=args)
-    for n in (0, 1):
-        r.add("publish", "ok", q="q", m=f"m{n}", pub="p", pseq=n, conn="p", ch=1, gen=1)
-    for n in (1, 0):
-        r.add("deliver", q="q", m=f"m{n}", pub="p", pseq=n, dtag=2 - n, redelivered=False, **C)
-    return r
-
-
-def test_without_priorities_a_queue_that_has_them_has_no_order() -> None:
-    for args, verdict in (({}, Verdict.VIOLATED), ({"x-max-priority": 3}, Verdict.INCONCLUSIVE)):
-        assert BY_ID["P4"].check(list(complete(declared(args).events))).verdict is verdict

@@ -74,7 +74,7 @@ def holds_groups(event: Event) -> bool:
 
 def ranks(event: Event) -> bool:
     """Whether an event says that the messages of its queue have priorities."""
-    return event.prio is not None or (event.ev == "declare" and LEVELS in event.args)
+    return event.prio is not None
 
 
 class LifecycleKey(NamedTuple):

@@ -105,7 +105,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     rests_on = ""
     case = "two first deliveries to one channel, of one publisher (`pub`, `pseq`), queue, partition, key and priority"
     scope = "queue"
-    reads = ACQUIRES | {"declare", "publish"}
+    reads = ACQUIRES | {"publish"}
     summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"

@@ -6,8 +6,8 @@ within that time, whatever the instant was, the lower one was taken although the
 
 Only of queues whose declaration says how many priorities they have (``args={"x-max-priority": n}``): elsewhere a
 message's priority may mean nothing. What is above n counts as n. A message without a recorded priority is not judged,
-nor is one of a group, or in a queue whose groups are held, as the one that was passed over, for its group may have been
-with somebody else, nor a queue whose messages may die by themselves, and come back as new ones.
+nor is one of a group as the one that was passed over, for its group may have been with somebody else, nor a queue whose
+messages may die by themselves, and come back as new ones.
 """
 
 from __future__ import annotations
@@ -142,8 +142,6 @@ class _RankPass(OrderPass):
         if declared is None or prio is None or of.line.key is not None:
             return
         lane = self._lane(q)
-        if lane.grouped:
-            return
         order = self.order(lane)
         assert isinstance(order, _RowsByRank)
         most = declared.args[LEVELS]

@@ -52,7 +52,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     began,
     first,
     holders,
-    holds_groups,
     named,
     ranks,
 )
@@ -166,8 +165,6 @@ class Lane(msgspec.Struct, array_like=True, dict=True):
     """Streams of which some publish was recorded."""
     drops: bool = False
     """Its messages may leave it by themselves."""
-    grouped: bool = False
-    """Its groups are held: one of a group that is not known may have to wait."""
     expired: bool = False
     """That some did was recorded."""
     asked: bool = False
@@ -385,9 +382,6 @@ class OrderPass:
         elif event.ev == "declare":
             lane = self._lane(event.q)
             lane.drops = lane.drops or any(a in event.args for a in DROPPING)
-            lane.grouped = lane.grouped or holds_groups(event)
-            if ranks(event) and event.q not in state.ranked:
-                state.ranked.append(event.q)
         elif event.ev in EMPTIES and event.ph != "fail":
             self._emptied(event.q)
         elif event.ev in ENDS:
@@ -565,8 +559,6 @@ class OrderPass:
         lane = self._lane(q)
         order = self.order(lane)
         of = place(known, until)
-        if lane.grouped and of.line.key is None:
-            return
         found = order.violating(a, of)
         lane.violations += len(found)
         if found:

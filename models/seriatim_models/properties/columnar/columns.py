@@ -20,8 +20,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     acquires,
     began,
     first,
-    holds_groups,
-    ranks,
 )
 from seriatim_models.properties.blackbox.naming import (
     Holder,
@@ -160,8 +158,6 @@ class Columns:
                     self.irregular = self.irregular or f"a {ev}"
                 elif e.t_hi is not None:
                     self.irregular = self.irregular or "an upper bound"
-                elif ranks(e) or holds_groups(e):
-                    self.irregular = self.irregular or "a queue with priorities or groups"
             pos += 1
         self.n = pos
 
