@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import functools
 import itertools
-import os
 import pickle
 import queue
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -393,9 +394,10 @@ def opens_a_socket() -> None:
     run(lambda: socket.socket().close())
 
 
-def reads_a_pipe() -> None:
-    reading, _ = os.pipe()
-    run(lambda: os.read(reading, 1))
+def locks_a_file_twice() -> None:
+    with tempfile.NamedTemporaryFile() as first, open(first.name) as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        run(lambda: fcntl.flock(second, fcntl.LOCK_EX))
 
 
 def generator() -> Iterator[int]:

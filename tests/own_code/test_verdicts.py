@@ -113,7 +113,7 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
     ("name", "error", "why"),
     [
         ("opens_a_socket", OutsideModel, r"socket.*stub.*plain\.py"),
-        ("reads_a_pipe", OutsideModel, r"come no further.*plain\.py:.*modules="),
+        ("locks_a_file_twice", OutsideModel, r"come no further.*plain\.py:.*modules="),
         ("stops_at_a_breakpoint", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         ("stops_in_pdb", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         ("pickled", OutsideModel, r"pickle.dumps at plain\.py"),

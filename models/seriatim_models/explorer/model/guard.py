@@ -13,7 +13,10 @@ import multiprocessing
 import os
 import queue
 import select
+import selectors
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +25,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import shared_memory, synchronize
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -33,6 +37,8 @@ QUEUE = "world.condition(lock) with a cell that holds the items"
 EVENT = "world.condition(lock) with a cell"
 SPAWN = "world.spawn(fn)"
 PROCESS = "a test with real processes"
+SIGNAL = "a call of the handler by the program"
+DATABASE = "a dict that stands for the database"
 NETWORK = "an object of the host that stands for the other side"
 
 INSTEAD: tuple[tuple[Any, str, str], ...] = (
@@ -62,11 +68,19 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (time, "monotonic_ns", "world.now()"),
     (time, "perf_counter", "world.now()"),
     (time, "perf_counter_ns", "world.now()"),
-    *((os, name, PROCESS) for name in ("wait", "waitpid", "system", "fork", "posix_spawn")),
+    *((os, name, PROCESS) for name in ("wait", "waitpid", "system", "fork", "posix_spawn", "kill", "killpg")),
+    *((os, name, NETWORK) for name in ("pipe", "pipe2", "eventfd", "mkfifo", "openpty")),
+    *((signal, name, SIGNAL) for name in (
+        "signal", "alarm", "setitimer", "raise_signal", "pause", "sigwait", "sigwaitinfo", "sigtimedwait",
+        "pthread_kill", "set_wakeup_fd")),
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.Process, "start", PROCESS),
     (queue, "SimpleQueue", QUEUE),
-    (select, "select", NETWORK),
+    (synchronize.SemLock, "__init__", PROCESS),
+    (shared_memory.SharedMemory, "__init__", PROCESS),
+    *((select, name, NETWORK) for name in ("select", "poll", "epoll", "kqueue")),
+    (selectors._BaseSelectorImpl, "__init__", NETWORK),  # of all selectors
+    *((sqlite3, name, DATABASE) for name in ("connect", "Connection")),
     (socket, "getaddrinfo", NETWORK),
     *((socket.socket, name, NETWORK) for name in (
         "__init__", "accept", "connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto")),
@@ -154,7 +168,7 @@ def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
     advice = f"Use {instead} instead"
     if explores_own_code():
         advice = "Put a stub in its place in the test"
-        if instead not in (PROCESS, NETWORK):
+        if instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
             advice += ", or name the module that uses it in modules=, so that it is observed"
     error = OutsideModel(
         f"{what} is outside the model: no schedule controls it. {advice}"

@@ -57,6 +57,7 @@ BY_OTHER_NAMES: dict[Any, tuple[str, str]] = {
     getattr(owner, name): (name_of(owner, name), instead)
     for owner, name, instead in INSTEAD
     if isinstance(owner, ModuleType)
+    and hasattr(owner, name)  # some systems have no epoll, some no kqueue
     and (not isinstance(getattr(owner, name), type) or getattr(owner, name) in STANDS_FOR)
 }
 """Functions, and classes written in C, that the guard replaces in their modules: their name, and what to use instead.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import random
+import sys
 import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -14,7 +16,14 @@ from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.execution import Execution
 from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import READ, WRITE, Footprint, Operation, Thread
-from seriatim_models.explorer.python.places import CONTENTS, ObjectRecord, Race, SharedPlace, where
+from seriatim_models.explorer.python.places import (
+    CONTENTS,
+    OF_EXECUTION,
+    ObjectRecord,
+    Race,
+    SharedPlace,
+    where,
+)
 from seriatim_models.explorer.python.rewrite import SITES
 
 SPIN = 100_000
@@ -76,6 +85,9 @@ class Search:
         """Of the last exception that left a thread."""
         self.timers = "any"
         """The order in which timers of asyncio may end: ``any`` or ``deadline``, see `event_loop`."""
+        self.stdout = sys.stdout
+        self.outputs = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, None)
+        """Where a program that prints would show it."""
         self.races_are_errors = False
         """Whether a data race is a violation; then what a program itself reads and writes orders no threads."""
         self.timers_ended = False
@@ -102,8 +114,11 @@ class PythonExecution(Execution):
         "clocks",
         "coroutines",
         "counted",
+        "derived",
         "entered",
         "failed_futures",
+        "files",
+        "generators",
         "heads", "importing", "loops",
         "modules",
         "numbers",
@@ -147,6 +162,12 @@ class PythonExecution(Execution):
         """The generators, by address, that a thread is in."""
         self.views: dict[int, tuple[object, object]] = {}
         """Views of dicts, with the dict, by address."""
+        self.derived: dict[int, tuple[object, tuple[object, ...]]] = {}
+        """Objects of C, with those that they were made from and share state with, by address."""
+        self.files = ObjectRecord(self, "files", OF_EXECUTION, 0, True, None)
+        """The place of all files."""
+        self.generators: dict[int, random.Random] = {}
+        """What each thread draws from, by its number."""
         self.heads: dict[Thread, Any] = {}
         """The `threading.Thread` of each thread."""
         self.at_exit: list[Callable[[], object]] = []
@@ -369,7 +390,8 @@ class PythonExecution(Execution):
     def race(self, place: SharedPlace, first: int, second: int) -> None:
         """Keep a race; the place is promoted when the execution has ended, if the race itself is no violation."""
         race = Race(place.label, first, second)
-        if self.search.races_are_errors and not (of_library(first) and of_library(second)):
+        errors = self.search.races_are_errors and place.record is not self.files
+        if errors and not (of_library(first) and of_library(second)):
             self.racing.setdefault(place.label, race)
         elif place.index < 0:
             self.search.found.setdefault(place.label, race)

@@ -14,7 +14,9 @@ from __future__ import annotations
 import builtins
 import collections
 import contextvars
+import datetime
 import functools
+import io
 import logging
 import operator
 import re
@@ -44,6 +46,7 @@ from seriatim_models.explorer.python.places import (
     kind_of,
     operands,
     where,
+    written_in_c,
 )
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, SITES
 
@@ -171,9 +174,9 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 
 # -- attributes --------------------------------------------------------------------------------------------------------
 
-UNSHARED, METHOD, PROPERTY, DATA, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES = range(8)
+UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES = range(9)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
-of a class, of a module, a property that is kept, the dict of all attributes."""
+state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes."""
 
 
 class _Library:
@@ -186,9 +189,16 @@ class _Library:
     read_deeply: Callable[[Any, int], None]
     readers: frozenset[str]
     observed_twin: Callable[[Any], Any]
+    today: Callable[..., Any]
 
 
 library = _Library()
+
+C_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)
+ITERATING = frozenset((
+    *LAZY, types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, functools.partial,
+))  # fmt: skip
+"""Classes of C whose objects are no places, unless a program stores them."""
 
 _members: dict[tuple[type, str], int] = {}
 
@@ -207,8 +217,10 @@ def _member(kind: type, name: str) -> int:
         return OF_CLASS
     if what == MODULE:
         return OF_MODULE
-    if what != INSTANCE and (what != CONTAINER or kind in PLAIN):
+    if what not in (INSTANCE, CONTAINER, OPAQUE) or kind in PLAIN:
         return UNSHARED
+    if name == "__class__":
+        return METHOD
     if name == "__dict__":
         return ATTRIBUTES
     for base in kind.__mro__:
@@ -223,6 +235,8 @@ def _member(kind: type, name: str) -> int:
                 type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
             ):
                 return METHOD
+            if what == OPAQUE and isinstance(value, C_ATTRIBUTES) and written_in_c(base):
+                return UNSHARED if kind in ITERATING else INSIDE
             break
     return DATA
 
@@ -279,6 +293,8 @@ def _before_load(
         token = obj.__dict__.get(MODULE_TOKEN)
         if token is not None and f"global {obj.__name__}.{name}" in promoted:
             ex.touch(thread, token, name, False, site)
+    elif is_a == INSIDE:
+        touch_contents(obj, False, site)
     elif is_a != PROPERTY and f"class attribute {name}" in promoted:
         own = (record_of(ex, obj, site), name, False)
         ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
@@ -308,6 +324,8 @@ def _before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
     elif is_a in (DATA, CACHED):
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+    elif is_a == INSIDE:
+        touch_contents(obj, True, site)
     elif is_a == ATTRIBUTES:
         ex.opaque(thread, record_of(ex, obj, site, True), name, site)
 
@@ -355,7 +373,21 @@ def contents(ex: PythonExecution, obj: Any, write: bool, site: int) -> list[Any]
             # The state inside of C code: whatever is done to it may change it.
             changes = (write and element is obj) or what == OPAQUE
             found[id(element)] = (record_of(ex, element, site), CONTENTS, changes)
+            if what == OPAQUE:
+                _behind(ex, element, site, found)
     return list(found.values())
+
+
+def _behind(
+    ex: PythonExecution, obj: Any, site: int, found: dict[int, tuple[ObjectRecord, str, bool]]
+) -> None:
+    """Add the state that an object of C shares with others: what it was made from, and the files."""
+    if isinstance(obj, FILE) and not isinstance(obj, IN_MEMORY):
+        found[0] = (ex.files, CONTENTS, True)
+    for source in ex.derived.get(id(obj), (None, ()))[1]:
+        if id(source) not in found:
+            found[id(source)] = (record_of(ex, source, site), CONTENTS, True)
+            _behind(ex, source, site, found)
 
 
 def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> None:
@@ -392,10 +424,13 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
         # Before a second thread there is nobody whose accesses it could race with.
         if write and type(obj) is dict and MARK in obj and len(ex.heads) > 1:
             ex.search.unseen[f"the names of a module are changed as a dict at {where(site)}"] = None
+        if what == OPAQUE:
+            ex.touch_all(thread, contents(ex, obj, True, site), site)
+            return
         record = ex.records.get(id(obj))
         if record is None:
             record = record_of(ex, obj, site)
-        ex.touch(thread, record, CONTENTS, write or what == OPAQUE, site)
+        ex.touch(thread, record, CONTENTS, write, site)
 
 
 def touch_all(write: bool, site: int, *objects: Any, deep: bool = False) -> None:
@@ -556,6 +591,34 @@ def delitem(obj: Any, key: Any, site: int) -> None:
     if kind_of(type(obj)) == INSTANCE:
         _unobserved_method(obj, "__delitem__", site)
     del obj[key]
+
+
+class Managed:
+    """A context manager of C: it is entered and left by operations of its own. A file is written when it is closed."""
+
+    __s_native__ = True
+
+    def __init__(self, manager: Any, site: int) -> None:
+        self.manager = manager
+        self.site = site
+
+    def __enter__(self) -> Any:
+        touch_contents(self.manager, True, self.site)
+        return self.manager.__enter__()
+
+    def __exit__(self, *raised: Any) -> Any:
+        touch_contents(self.manager, True, self.site)
+        return self.manager.__exit__(*raised)
+
+
+def managed(manager: Any, site: int) -> Any:
+    """What a `with` enters."""
+    what = kind_of(type(manager))
+    if what == OPAQUE:
+        return Managed(manager, site)
+    if what == INSTANCE:
+        _unobserved_method(manager, "__exit__", site)
+    return manager
 
 
 class Iteration:
@@ -783,6 +846,8 @@ def _unobserved(
         return  # "<string>": what dataclasses and namedtuple make
     thread = ex.current
     assert thread is not None
+    if uses_files(module, function):
+        touch_files(site)
     if module.partition(".")[0] in library.readers:
         library.read_deeply((*args, *kwargs.values()), site)
         return
@@ -791,9 +856,59 @@ def _unobserved(
             known = id(element) in ex.records or element is value
             if not known or type(element) is types.FunctionType:
                 continue
-            if kind_of(type(element)) in (CONTAINER, INSTANCE):
+            if kind_of(type(element)) == OPAQUE:
+                touch_contents(element, True, site)
+                if module == "random":
+                    continue  # it draws, in one operation
+            if kind_of(type(element)) in (CONTAINER, INSTANCE, OPAQUE):
                 record = record_of(ex, element, site)
                 ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+
+
+FILE = type(io.IOBase()).__mro__[-2]
+IN_MEMORY = (io.StringIO, io.BytesIO)
+
+NO_FILES = frozenset(
+    ("fspath", "getpid", "getppid", "urandom", "cpu_count", "get_terminal_size", "sched_getaffinity", "uname",
+     "getuid", "geteuid", "getgid", "getegid", "getlogin", "strerror", "times", "WIFEXITED", "sched_yield")
+)  # fmt: skip
+"""Functions of `posix` that look at no file."""
+
+FILE_MODULES = frozenset(
+    ("shutil", "tempfile", "glob", "fileinput", "filecmp", "linecache", "zipfile", "tarfile")
+)
+FILE_FUNCTIONS = frozenset(
+    ("exists", "lexists", "isfile", "isdir", "islink", "ismount", "getsize", "getmtime", "getatime", "getctime",
+     "samefile", "realpath")
+)  # fmt: skip
+"""Those of `os.path` that look at files."""
+CLOCK = frozenset(("now", "utcnow", "today"))
+"""Methods of the classes of `datetime` that look at the clock."""
+
+
+def uses_files(module: str, function: Any) -> bool:
+    """Whether a function of the library, written in Python, looks at files or changes them."""
+    top = module.partition(".")[0]
+    if top in ("posixpath", "genericpath", "ntpath"):
+        return function.__name__ in FILE_FUNCTIONS
+    if top == "os":
+        return function.__name__ not in (
+            "fspath",
+            "fsencode",
+            "fsdecode",
+            "get_exec_path",
+            "getenv",
+        )
+    if top == "pathlib":
+        return not function.__qualname__.startswith("Pure")
+    return top in FILE_MODULES
+
+
+def touch_files(site: int) -> None:
+    """Announce that the files are about to be read or changed: all of them are one place."""
+    ex, thread = running()
+    if ex is not None and thread is not None:
+        ex.touch(thread, ex.files, CONTENTS, True, site)
 
 
 OBSERVED_C = frozenset(
@@ -846,7 +961,11 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
             _ordered_by_python(ex, function, objects, site)
         if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
             touch_all(changes, site, *objects, deep=changes or function in DEEP)
-        return _result(ex, function(*args, **kwargs), site)
+        if getattr(function, "__module__", "") in ("posix", "nt") and name not in NO_FILES:
+            touch_files(site)
+        return _result(ex, function(*args, **kwargs), site, objects)
+    if name in CLOCK and isinstance(owner, type) and issubclass(owner, datetime.date):
+        return library.today(owner, name, *args, **kwargs)
     return _call_method(ex, owner, name, function, args, kwargs, site)
 
 
@@ -896,7 +1015,7 @@ def _call_container(
     if kind_of(type(result)) == VIEW:
         ex.views[id(result)] = (result, owner)
         return result
-    return _result(ex, result, site)
+    return _result(ex, result, site, (owner, *objects))
 
 
 def _key_of_sort(owner: Any, key: Callable[[Any], Any], site: int) -> Callable[[Any], Any]:
@@ -952,11 +1071,23 @@ def _before_slot(ex: PythonExecution, name: str, obj: Any, args: Any, site: int)
         _before_store(ex, thread, obj, args[0], site)
 
 
-def _result(ex: PythonExecution, value: Any, site: int) -> Any:
-    """A new object that C code made has its name from now on."""
-    if ex.current is not None and kind_of(type(value)) == CONTAINER and id(value) not in ex.records:
-        ex.record(value, label_of(value, site), True)
+def _result(ex: PythonExecution, value: Any, site: int, sources: Iterable[Any] = ()) -> Any:
+    """A new object that C code made has its name from now on; it may share state with what it was made from."""
+    if ex.current is not None and id(value) not in ex.records:
+        kind = kind_of(type(value))
+        if kind == CONTAINER:
+            ex.record(value, label_of(value, site), True)
+        elif kind == OPAQUE and type(value) not in ITERATING:
+            ex.record(value, label_of(value, site), True)
+            _derived(ex, value, sources)
     return value
+
+
+def _derived(ex: PythonExecution, value: Any, sources: Iterable[Any]) -> None:
+    """An object of C was made from others: a cursor of a connection, a view of an array."""
+    known = tuple(each for each in sources if kind_of(type(each)) in (CONTAINER, OPAQUE))
+    if known:
+        ex.derived[id(value)] = (value, known)
 
 
 def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -1013,12 +1144,19 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
             _in_one_go(ex, args, site)
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
         _unobserved(ex, kind.__init__, args, kwargs, site)
+    return _made_of(ex, kind, args, kwargs, site)
+
+
+def _made_of(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """Call a class, and name what it made."""
     before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
     value = kind(*args, **kwargs)
     if ex.current is not None and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
         record = ex.records.get(id(value))
         if record is None:
             ex.record(value, label_of(value, site), True)
+            if written_in_c(kind) and kind not in ITERATING:
+                _derived(ex, value, (*args, *kwargs.values()))
         elif record.owner is ex.acting and record.number > before and not record.shared:
             record.made = True  # its own `__init__` has used it first
     return value
@@ -1129,8 +1267,8 @@ HOOKS: dict[str, Any] = {
     for name, function in {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
-        "compare": compare, "iter": iter_, "read": read, "format": formatted, "made": made, "slice": slice,
-        "text": runs_text, "assertion": assertion,
+        "compare": compare, "iter": iter_, "read": read, "managed": managed, "format": formatted, "made": made,
+        "slice": slice, "text": runs_text, "assertion": assertion,
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

@@ -26,13 +26,17 @@ from __future__ import annotations
 import contextvars
 import datetime
 import decimal
+import fractions
+import ipaddress
+import pathlib
 import re
 import types
+import uuid
 import weakref
+import zoneinfo
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from functools import cache
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from seriatim_models.explorer.model.operations import Footprint, Thread
@@ -51,12 +55,19 @@ IMMUTABLE: frozenset[Any] = frozenset(
      contextvars.ContextVar, contextvars.Token, re.Pattern, re.Match, datetime.date, datetime.datetime,
      datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal)
 )  # fmt: skip
+UNCHANGING = (
+    pathlib.PurePath, fractions.Fraction, uuid.UUID, zoneinfo.ZoneInfo, ipaddress._IPAddressBase, datetime.tzinfo,
+    datetime.timedelta, datetime.date, datetime.time, decimal.Decimal,
+)  # fmt: skip
+"""Classes of the library whose objects never change, and those made from them."""
 _DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 VIEWS = frozenset(type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
 CONTAINERS = (list, dict, set, deque, bytearray)
 PLAIN = frozenset((*CONTAINERS, defaultdict, OrderedDict))
 """Containers without attributes of their own."""
 HEAP_TYPE = 1 << 9
+OF_EXECUTION = -1
+"""The maker, in names, of what no thread makes: the files, the environment."""
 CONTENTS = "[]"
 """The one place of a container."""
 
@@ -88,13 +99,39 @@ def _kind_of(kind: type) -> int:
         return VIEW
     if issubclass(kind, types.ModuleType) and kind.__flags__ & HEAP_TYPE:
         return INSTANCE  # of a class of modules that a program has made: lazy ones
+    if issubclass(kind, UNCHANGING):
+        return VALUE
     for bases, found in (
         (type, CLASS), (types.ModuleType, MODULE), (CONTAINERS, CONTAINER), ((tuple, frozenset), TUPLE),
         ((int, float, str, bytes), VALUE), (types.FunctionType, INSTANCE),
     ):  # fmt: skip
         if issubclass(kind, bases):
             return found
-    return INSTANCE if kind.__flags__ & HEAP_TYPE else OPAQUE
+    return OPAQUE if any(keeps_state(base) for base in kind.__mro__) else INSTANCE
+
+
+STATELESS_BASES = (object, BaseException, types.GenericAlias)
+"""Classes of C that keep nothing of their own which a program changes by their methods."""
+
+
+@cache
+def written_in_c(kind: type) -> bool:
+    """Whether a class is written in C: it has methods of C that are its own, which no `class` statement makes."""
+    if not kind.__flags__ & HEAP_TYPE:
+        return True
+    return any(
+        getattr(value, "__objclass__", None) is kind
+        for value in kind.__dict__.values()
+        if isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType)
+    ) or isinstance(kind.__dict__.get("__new__"), types.BuiltinFunctionType)
+
+
+def keeps_state(kind: type) -> bool:
+    """Whether objects of a class have state inside of C, besides their attributes."""
+    return written_in_c(kind) and not (
+        kind in STATELESS_BASES
+        or (not kind.__flags__ & HEAP_TYPE and issubclass(kind, BaseException))
+    )
 
 
 class Race(NamedTuple):
@@ -115,7 +152,7 @@ class Race(NamedTuple):
 def where(site: int) -> str:
     """File and line of a site."""
     place = SITES[site]
-    return f"{PurePath(place.path).name}:{place.line}"
+    return f"{pathlib.PurePath(place.path).name}:{place.line}"
 
 
 class ObjectRecord:

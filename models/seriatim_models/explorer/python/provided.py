@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import types
+import uuid
 from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from seriatim_models.explorer.python.kept_inside import (
     functools_module,
     weak_containers,
 )
+from seriatim_models.explorer.python.places import OF_EXECUTION, ObjectRecord
 from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 from seriatim_models.explorer.python.threads import (
@@ -109,10 +111,60 @@ def rebound(module: types.ModuleType, modules: Modules) -> types.ModuleType:
     return copy
 
 
+_environ: list[Any] = []
+
+
 def os_module(ex: PythonExecution) -> types.ModuleType:
-    """`os` for one execution: the real one, which nobody asks to do anything at a fork."""
+    """`os` for one execution: the real one, with an environment of its own, which nobody asks to do anything at a fork.
+
+    What a program changes in the environment is seen by the modules that are observed, and by no other process.
+    """
+    if not _environ:
+        space = {k: v for k, v in vars(os).items() if not k.startswith("__")}
+        space.update(putenv=lambda key, value: None, unsetenv=lambda key: None)
+        _environ.append(observed_classes(os, ("_Environ",), **space)["_Environ"])
     copy = _copied(os)
-    copy.__dict__["register_at_fork"] = lambda **callbacks: None
+    real: Any = os.environ
+    codecs = (real.encodekey, real.decodekey, real.encodevalue, real.decodevalue)
+    environ = _environ[0](dict(real._data), *codecs)
+    for number, part in enumerate((environ, environ._data), 1):
+        ex.records[id(part)] = ObjectRecord(part, "os.environ", OF_EXECUTION, number, True, None)
+
+    def getenv(key: str, default: Any = None) -> Any:
+        try:
+            return environ[key]
+        except KeyError:
+            return default
+
+    copy.__dict__.update(
+        environ=environ, getenv=getenv, putenv=lambda key, value: None, unsetenv=lambda key: None,
+        register_at_fork=lambda **callbacks: None, urandom=lambda size: _drawn().randbytes(size),
+    )  # fmt: skip
+    return copy
+
+
+def _drawn() -> random.Random:
+    """The generator of the calling thread, seeded with its number."""
+    ex, thread = here()
+    found = ex.generators.get(thread.tid)
+    if found is None:
+        found = ex.generators[thread.tid] = random.Random(thread.tid)
+    return found
+
+
+def uuid_module(ex: PythonExecution) -> types.ModuleType:
+    """`uuid` for one execution: what it draws is the same in each."""
+    copy = _copied(uuid)
+
+    def uuid4() -> uuid.UUID:
+        """A random UUID."""
+        return uuid.UUID(int=_drawn().getrandbits(128), version=4)
+
+    def uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
+        """A UUID of the host and the time: here one that is drawn, too."""
+        return uuid.UUID(int=_drawn().getrandbits(128), version=1)
+
+    copy.__dict__.update(uuid4=uuid4, uuid1=uuid1)
     return copy
 
 
@@ -127,13 +179,10 @@ def random_module(ex: PythonExecution) -> types.ModuleType:
     """`random` for one execution: each thread has a generator of its own, seeded with its number."""
     module = types.ModuleType("random", random.__doc__)
     module.__dict__.update({k: v for k, v in vars(random).items() if not k.startswith("__")})
-    generators: dict[int, random.Random] = {}
 
     def drawing(name: str) -> Callable[..., Any]:
         def draw(*args: Any, **kwargs: Any) -> Any:
-            _, thread = here()
-            generator = generators.setdefault(thread.tid, random.Random(thread.tid))
-            return getattr(generator, name)(*args, **kwargs)
+            return getattr(_drawn(), name)(*args, **kwargs)
 
         return draw
 
@@ -270,6 +319,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "random": random_module,
     "weakref": lambda ex: _Weakref(),
     "os": os_module,
+    "uuid": uuid_module,
     "sys": sys_module,
     "importlib": lambda ex: _copied(importlib),
     "operator": operator_module,

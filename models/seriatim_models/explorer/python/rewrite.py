@@ -634,6 +634,8 @@ class Rewriter(ast.NodeTransformer):
         after: list[ast.stmt] = []
         for item in node.items:
             item.context_expr = self.visited(item.context_expr)
+            if isinstance(node, ast.With):
+                item.context_expr = self.hook("managed", node, item.context_expr)
             if item.optional_vars is not None:
                 item.optional_vars = self.plain(item.optional_vars, after, node)
         node.body = [*after, *self.block(node.body)]

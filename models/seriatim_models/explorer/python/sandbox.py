@@ -32,10 +32,12 @@ from seriatim_models.explorer.python.hooks import (
     HOOKS,
     MARK,
     build_class,
+    call,
     now,
     stable_id,
     touch_all,
 )
+from seriatim_models.explorer.python.places import OF_EXECUTION
 from seriatim_models.explorer.python.provided import (
     ABSENT,
     PROVIDED,
@@ -401,12 +403,23 @@ def _unnumbered(ex: PythonExecution) -> Iterator[None]:
     finally:
         ex.numbers.clear()
         ex.numbers.update(numbers)
+        made = {k: r for k, r in ex.records.items() if r.maker == OF_EXECUTION}
         ex.records.clear()
-        ex.records.update(records)
+        ex.records.update(records | made)
         if maker is not None:
             maker.objects = objects
 
 
-def swallowed(*values: Any, **options: Any) -> None:
-    """`print` in a program that runs thousands of times: what it prints is read, and not shown."""
+def swallowed(*values: Any, file: Any = None, **options: Any) -> None:
+    """`print` in a program that runs thousands of times: what it prints is read, and not shown.
+
+    Into a file, or an output of its own that the program has put in the place of `sys.stdout`, it is written.
+    """
     touch_all(False, 0, *values, deep=True)
+    ex = now.execution
+    if file is None and ex is not None:
+        file = getattr(ex.modules.get("sys"), "stdout", None) or sys.stdout
+        if file is ex.search.stdout:
+            file = sys.stdout  # `contextlib.redirect_stdout` has put another there
+    if file is not None and ex is not None and file not in ex.search.outputs:
+        call(builtins.print, 0, *values, file=file, **options)

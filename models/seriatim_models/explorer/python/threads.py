@@ -8,6 +8,7 @@ the user's code: so they have the steps, and the mistakes, of the version that r
 from __future__ import annotations
 
 import ast
+import datetime
 import sys
 import threading
 import time
@@ -25,7 +26,7 @@ from seriatim_models.explorer.model.operations import Join, Spawn
 from seriatim_models.explorer.model.operations import Thread as EngineThread
 from seriatim_models.explorer.python import primitives
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import HOOKS, MARK, call, now
+from seriatim_models.explorer.python.hooks import HOOKS, MARK, call, library, now
 from seriatim_models.explorer.python.primitives import (
     BoundedSemaphore,
     Condition,
@@ -280,7 +281,7 @@ def observed_classes(
     return known
 
 
-def library() -> dict[str, Any]:
+def library_classes() -> dict[str, Any]:
     """The rewritten classes of the interpreter's `threading.py`; they have no state of their own."""
     if not _library:
         _library.update(observed_classes(
@@ -325,7 +326,7 @@ def threading_module(ex: PythonExecution) -> types.ModuleType:
         "_time": monotonic, "_RLock": RLock, "_PyRLock": RLock, "_CRLock": RLock,
         "ExceptHookArgs": types.SimpleNamespace,
     }  # fmt: skip
-    kept = library()
+    kept = library_classes()
     own.update({name: kept[name] for name in KEPT})
     module.__dict__.update(own)
     module.__dict__["__all__"] = list(threading.__all__)
@@ -368,6 +369,28 @@ def wall_clock() -> float:
     return 1_700_000_000.0 + monotonic()
 
 
+def today(kind: Any, name: str, tz: Any = None) -> Any:
+    """`now`, `utcnow` or `today` of a class of `datetime`."""
+    seconds = wall_clock()
+    if name == "utcnow":
+        return kind.fromtimestamp(seconds, datetime.UTC).replace(tzinfo=None)
+    return kind.fromtimestamp(seconds) if tz is None else kind.fromtimestamp(seconds, tz)
+
+
+def _at_that_time(function: Callable[..., Any], before: int) -> Callable[..., Any]:
+    """A function of `time` whose argument number `before` is, if it is left out, the time that it is."""
+
+    def asked(*given: Any) -> Any:
+        if len(given) > before and given[before] is not None:
+            return function(*given)
+        moment: Any = wall_clock()
+        if function in (time.strftime, time.asctime):
+            moment = time.localtime(moment)
+        return function(*given[:before], moment)
+
+    return asked
+
+
 def sleep(seconds: float) -> None:
     """Let time pass for the calling thread."""
     if seconds < 0:
@@ -383,10 +406,16 @@ def time_module(ex: PythonExecution) -> types.ModuleType:
     module.__dict__.update(
         monotonic=monotonic, perf_counter=monotonic, process_time=monotonic, thread_time=monotonic, time=wall_clock,
         sleep=sleep, monotonic_ns=lambda: int(monotonic() * 1e9), perf_counter_ns=lambda: int(monotonic() * 1e9),
-        time_ns=lambda: int(wall_clock() * 1e9),
+        time_ns=lambda: int(wall_clock() * 1e9), process_time_ns=lambda: int(monotonic() * 1e9),
+        thread_time_ns=lambda: int(monotonic() * 1e9), clock_gettime=lambda clock: wall_clock(),
+        localtime=_at_that_time(time.localtime, 0), gmtime=_at_that_time(time.gmtime, 0),
+        ctime=_at_that_time(time.ctime, 0), asctime=_at_that_time(time.asctime, 0),
+        strftime=_at_that_time(time.strftime, 1),
     )  # fmt: skip
     return module
 
+
+library.today = today
 
 assert now
 assert sys
