@@ -95,7 +95,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         a peer that cannot be had is skipped with the reason
   make profile          where the time goes on the four hot paths
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
-  make test-slow        the tests that make test leaves out because each takes many seconds
+  make test-slow        the tests that make test leaves out because each takes seconds
   make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)
                         times, then compared with a batch audit; before that the log, LOG_KILLS (1000) times;
                         SEED=n replays the moments' seed

@@ -59,6 +59,7 @@ def test_we_find_every_mistake(name: str) -> None:
     assert explore_here(name, 10.0).verdict.startswith("violated")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["racy counter, 3 threads", "condition buffer, 3 items"])
 def test_we_find_nothing_where_nothing_is_wrong(name: str) -> None:
     found = explore_here(name, 2.0)

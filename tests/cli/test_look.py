@@ -234,6 +234,7 @@ def test_rejects_an_unknown_profile_of_a_drawing(run: Any, tmp_path: Path) -> No
     assert "did you mean 'strict-qpid'?" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["demo", "fair"], ["show", "RECORDING"], ["list", "mutants"]])
 def test_no_line_is_wider_than_80_columns(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -107,6 +107,7 @@ def test_a_folder_without_the_right_to_write_is_refused(monkeypatch: pytest.Monk
 # ---- budgets
 
 
+@pytest.mark.slow
 def test_a_depth_that_the_budget_cannot_reach_is_inconclusive(run: Any) -> None:
     arguments = ("matrix", "push", "--depth", "9", "--jobs", "1", "--budget", "1.5")
     begun = time.monotonic()

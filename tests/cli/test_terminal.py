@@ -49,6 +49,7 @@ def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_pipe_is_as_wide_as_it_says(
     late: Path,

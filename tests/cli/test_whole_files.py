@@ -28,6 +28,7 @@ WRITES = {
 ROOM = 512  # bytes that a file may have where the disk is "full"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WRITES)
 def test_a_full_disk_leaves_the_old_file(what: str, tmp_path: Path) -> None:
     """The limit on the length of a file stands for the disk: writing beyond it is an error of the system."""

@@ -32,6 +32,7 @@ def test_the_librarys_queues_keep_everything(made: Callable[[], object]) -> None
     assert "fifo-adt" in outcome.tested
 
 
+@pytest.mark.slow
 def test_a_bare_queue_that_loses_is_seen_all_the_same() -> None:
     class Loses(queue.Queue[str]):
         def put(self, item: str, block: bool = True, timeout: float | None = None) -> None:

@@ -56,6 +56,7 @@ def test_a_failure_shows_the_shortest_script_and_the_seed() -> None:
         Newest().test_it_keeps_its_profile()
 
 
+@pytest.mark.slow
 def test_a_call_that_never_returns_is_a_failure() -> None:
     class Hangs:
         def publish(self, q: str, m: str) -> None:

@@ -43,6 +43,7 @@ def example_of(suffix: str, folder: Path) -> str:
     return str(built)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["py", "js", "go"])
 def test_the_examples_are_right(suffix: str, tmp_path: Path) -> None:
     """What strict-qpid promises has cases of loss and order, and none is broken."""
@@ -84,6 +85,7 @@ FORKS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("then", "sentence"),
     [
@@ -155,6 +157,7 @@ class Hangs(Peeks):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("Peeks", 0), ("Hangs", 1)])
 def test_an_object_of_python_is_called_by_threads(
     name: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

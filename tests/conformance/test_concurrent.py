@@ -142,6 +142,7 @@ def test_the_smallest_clients_of_a_race_are_a_publisher_and_two_getters() -> Non
     assert not found.failed
 
 
+@pytest.mark.slow
 def test_drawn_clients_of_right_queues_are_not_reported() -> None:
     for factory in (queue.Queue, queue.SimpleQueue):
         found = search_clients(

@@ -42,6 +42,7 @@ def searched(command: str) -> SearchOutcome:
     return search(ChildProcess(command, patience=60.0), PROFILES["strict-qpid"], BOUNDS, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake", [m for m, (breaks, _) in MISTAKES.items() if breaks.startswith("P")]
 )
@@ -53,6 +54,7 @@ def test_each_mistake_violates_its_property(mistake: str) -> None:
     assert all(len(w.run.steps) <= 8 for w in shortest.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [example(), f"node {SPEC / 'example.js'}"], ids=["python", "node"]
 )

@@ -177,6 +177,7 @@ def gone(pids: list[int]) -> bool:
     return not any(map(alive, pids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill", "stop", "close"])
 @pytest.mark.parametrize("parts", [(), (HIDES,), (DEAF, HIDES)], ids=["plain", "hides", "deaf"])
 def test_nothing_of_a_server_is_left(
@@ -246,6 +247,7 @@ with ServerNode([sys.executable, "-c", sys.argv[2], sys.argv[3]], Path(sys.argv[
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("how", ["running", "paused"])
 def test_nothing_is_left_when_the_driver_is_ended(
@@ -461,6 +463,7 @@ def verdict_of(events: list[Event]) -> Verdict:
     return confirmed(prop, finding).verdict
 
 
+@pytest.mark.slow
 def test_confirmed_before_it_is_written_is_found_by_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,6 +472,7 @@ def test_confirmed_before_it_is_written_is_found_by_a_kill(
     assert verdict_of(list(read_history(tmp_path / "run.jsonl").events)) is Verdict.VIOLATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "kinds"), [("before", ["kill", "pause", "cut"]), ("later", ["pause", "cut"])]
 )
@@ -489,6 +493,7 @@ def test_without_a_kill_or_without_the_mistake_nothing_is_violated(
 ALONE = tuple(PlannedFault(after=0.5, kind="partition", seconds=3.0, nodes=(0,)) for _ in range(2))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="networks need root; another test has the refusal")
 def test_confirmed_by_a_majority_survives_a_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -555,6 +560,7 @@ def addresses() -> str:
     return subprocess.run(["ip", "addr"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="networks need root")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_cluster_whose_driver_ends(
@@ -589,6 +595,7 @@ def test_nothing_is_left_of_a_cluster_whose_driver_ends(
         assert read_history(path).events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("setting", "code"), [("later", 1), ("before", 0)])
 def test_the_command_starts_a_system_and_kills_it(
     setting: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -603,6 +610,7 @@ def test_the_command_starts_a_system_and_kills_it(
     assert run_command(["audit", path, "--engine", "local", "--profile", "amqp-0-9-1-4.7"]) == code
 
 
+@pytest.mark.slow
 def test_small_clients_and_faults_are_drawn_and_made_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

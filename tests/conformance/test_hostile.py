@@ -44,6 +44,7 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "kind", "message"),
     [
@@ -100,6 +101,7 @@ def driven(command: str) -> tuple[DrivenRun, ChildProcess]:
     return drive(child, TAKE_AND_GIVE_BACK), child
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "kind"),
     [

@@ -15,6 +15,7 @@ from .conftest import ROOT
 FEW = SearchBounds(seconds=20.0, scripts=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "id",
     [
@@ -40,6 +41,7 @@ def test_a_stack_is_no_queue() -> None:
     assert "fifo-adt" not in row.keeps
 
 
+@pytest.mark.slow
 def test_kombu_in_memory_loses_what_a_closed_channel_held() -> None:
     row = run.run_system(SYSTEMS["kombu-memory"], FEW)
     assert not row.not_run, "the extra `peers` brings it, and `make test` installs that"

@@ -78,6 +78,7 @@ def test_a_queue_in_order_is_ok(drive) -> None:  # type: ignore[no-untyped-def] 
     assert drive("Workers") == 0
 
 
+@pytest.mark.slow
 def test_leases_without_order_are_what_some_systems_document(  # type: ignore[no-untyped-def]
     drive, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in commands(GUIDE) if not ABOUT.search(c)])
 def test_a_command_of_the_guide_does_what_is_said(
     checkout: Path, command: str, monkeypatch: pytest.MonkeyPatch

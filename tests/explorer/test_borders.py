@@ -446,6 +446,7 @@ def test_what_stands_still_is_ended_with_its_line(
     assert re.search(where, str(caught[0]))
 
 
+@pytest.mark.slow
 def test_a_lock_that_no_survey_finds_is_ended_when_it_is_held() -> None:
     """It is reached by a name that is made at run time, and in one schedule of six."""
 

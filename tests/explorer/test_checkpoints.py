@@ -167,6 +167,7 @@ def test_processes_find_a_mistake() -> None:
     assert result.verdict == "violated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executions", [1, 3])
 def test_however_it_is_split_the_traces_are_the_same(executions: int) -> None:
     for number in range(7000, 7150):
@@ -194,6 +195,7 @@ def test_however_it_is_split_the_traces_are_the_same(executions: int) -> None:
         assert (split.redundant, split.blocked) == (0, 0), program
 
 
+@pytest.mark.slow
 def test_an_exploration_that_is_over_leaves_nothing_behind() -> None:
     def living() -> list[Execution | Thread | Space]:
         gc.collect()

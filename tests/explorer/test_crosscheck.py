@@ -11,6 +11,7 @@ SLICE = 40
 """Programs of each flavour here; `python -m seriatim_workshop.crosscheck.run` runs as many as you like."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", range(len(FLAVOURS)), ids=list(FLAVOURS))
 def test_the_traces_found_are_all_traces_each_once(flavour: int) -> None:
     traces = 0

@@ -109,6 +109,7 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist", *options)
 
 
+@pytest.mark.slow
 def test_failures_end_in_the_own_test_with_a_command_that_replays_them(
     pytester: pytest.Pytester,
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_failure_of_a_plain_test_is_shown_once(pytester: pytest.Pytester) -> N
     assert len(re.findall(r"^replay: seriatim check \S+::test_own --replay \S+$", shown, re.M)) == 1
 
 
+@pytest.mark.slow
 def test_an_example_that_the_token_is_not_of_is_no_failure_of_the_property(
     pytester: pytest.Pytester,
 ) -> None:

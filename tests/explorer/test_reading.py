@@ -129,6 +129,7 @@ def test_a_notebook_shows_a_result_and_its_counterexample_and_no_style_beyond() 
     assert "seriatim" not in right._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_token_replays_in_pytest(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(

@@ -60,6 +60,7 @@ FROZEN: dict[tuple[str, str], tuple[theory.Formula, str]] = {
 """System and action -> a condition that its guard gets besides, and the goal that nobody reaches any more."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "action"), FROZEN)
 def test_a_guard_that_freezes_a_system_fails(system: str, action: str) -> None:
     """The guard asks for what only comes of the action itself: all claims still hold, of almost nothing."""

@@ -352,6 +352,7 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 """What is changed -> a program in which it matters, and the edits."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", RIGHT_THERE)
 def test_a_right_refactoring_is_accepted_where_it_matters(change: str) -> None:
     program, edits = RIGHT_THERE[change]

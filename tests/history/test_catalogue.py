@@ -48,6 +48,7 @@ def recorded() -> list[list[Event]]:
     return found
 
 
+@pytest.mark.slow
 def test_everything_that_is_recorded_is_declared_and_can_be_read_back(
     recorded: list[list[Event]], tmp_path: Path
 ) -> None:

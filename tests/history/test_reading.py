@@ -37,6 +37,7 @@ def adds_up(h: History) -> bool:
     return h.n_lines == h.n_header + h.n_blank + len(h.events) + len(h.quarantine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

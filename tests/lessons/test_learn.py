@@ -61,6 +61,7 @@ def test_an_exercise_without_a_program_is_judged_in_words(run: Any, checkout: Pa
     assert run("learn", "1", "--check", "mine.py").out == "Right.\n"
 
 
+@pytest.mark.slow
 def test_pages_are_written(run: Any, checkout: Path) -> None:
     assert run("learn", "1", "--html", "one.html").code == 0
     assert run("learn", "--html", "all").code == 0

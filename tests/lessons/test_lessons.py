@@ -51,6 +51,7 @@ def test_there_are_enough() -> None:
     assert 8 <= len(CHAPTERS) <= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_a_chapter_prints_what_it_says(
     lesson: Lesson, checkout: Path, monkeypatch: pytest.MonkeyPatch
@@ -331,6 +332,7 @@ def test_a_notebook_has_every_program_and_command(lesson: Lesson) -> None:
     assert f"%%writefile mine.py\n{lesson.start}".rstrip() in code
 
 
+@pytest.mark.slow
 def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a kernel of Jupyter, cell by cell; the learner has put an answer in place of what the exercise starts from."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

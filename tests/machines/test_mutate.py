@@ -84,6 +84,7 @@ def test_processes_that_a_test_starts_see_the_mutant() -> None:
     assert "killed_at_every_change" in judge("log", text).by
 
 
+@pytest.mark.slow
 def test_going_round_in_circles_is_caught() -> None:
     assert judge("queue", "while True: pass", limit=2).outcome == "out of time"
 

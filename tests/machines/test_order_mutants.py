@@ -220,6 +220,7 @@ def test_each_mutation_of_order_is_another_module_that_compiles() -> None:
             compile(m.source, m.name, "exec")
 
 
+@pytest.mark.slow
 def test_what_is_said_to_be_an_equivalent_order_is_a_mutation_still() -> None:
     gone = set(ORDER_EQUIVALENT) - {m.name for file in FILES for m in order_mutations(file)}
     assert not gone, f"the reference has changed: read again, or take out, {gone}"
@@ -280,6 +281,7 @@ def mutant_of(name: str) -> Mutation:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "program", "by"),
     [

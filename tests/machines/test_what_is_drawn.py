@@ -110,6 +110,7 @@ OF = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_happens_call_by_call(kind: str) -> None:
     seen: set[str] = set()

@@ -188,6 +188,7 @@ def test_what_was_left_when_a_channel_ended_may_have_run() -> None:
     assert len(result.excused) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant",
     [

@@ -36,6 +36,7 @@ def adding(amounts: list[int]) -> None:
     amounts.clear()  # a copy: the next execution has them all again
 
 
+@pytest.mark.slow
 def test_the_inputs_and_the_schedule_are_made_short() -> None:
     drawn = given(amounts=st.lists(st.integers(0, 9), max_size=3))
     small = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -79,6 +80,7 @@ def test_count(start, threads):
 """
 
 
+@pytest.mark.slow
 def test_parameters_and_fixtures_reach_each_execution(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE)
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

@@ -14,6 +14,7 @@ from seriatim_models.explorer.python import check
 NAMES = [name for name in vars(racing) if name.startswith(("race_", "orderly_"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_verdict_is_that_of_its_name(name: str) -> None:
     result = check(getattr(racing, name), races="error", seconds=60)

@@ -34,6 +34,7 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "small_queues", raising=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "violated"),
     [
@@ -61,6 +62,7 @@ def test_a_mistake_is_reported_with_few_calls_and_its_schedule(name: str, violat
     assert (again.verdict, what) == ("violated", violated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "order"),
     [

@@ -183,6 +183,7 @@ async def added_in_threads() -> None:
     assert counter.n == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [None, Dpor()], ids=["default", "dpor"])
 def test_a_race_in_the_middle_of_many_schedules_is_found(
     strategy: Dpor | None, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, gen
 SLICE = 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_promotion_agrees_with_every_access(part: int, tmp_path: Path) -> None:
     for seed in range(part * SLICE // 3, (part + 1) * SLICE // 3):

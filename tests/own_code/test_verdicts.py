@@ -109,6 +109,7 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
     assert why in result.why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "error", "why"),
     [

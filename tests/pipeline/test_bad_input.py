@@ -173,6 +173,7 @@ def test_engines_and_stream_agree(
     equal(streamed.folder / "stream", on_spark.folder / "batch")
 
 
+@pytest.mark.slow
 def test_lines(answer: EngineAnswer) -> None:
     """lines that are no events: left out, with their place, and a gap where they stood."""
     assert answer.file("lines.jsonl") == [8, 1, 1, 3, 3]
@@ -225,6 +226,7 @@ def test_empty(answer: EngineAnswer) -> None:
     assert (rest.line, rest.reason) == (0, "line 1: the file is empty")
 
 
+@pytest.mark.slow
 def test_named(spark: Any, top: Path) -> None:
     """a file that the caller named himself and that cannot be read: an error of one sentence."""
     for name in ("future.jsonl", "empty.jsonl", "cut.parquet", "cut.jsonl.gz"):
@@ -256,6 +258,7 @@ def test_several(answer: EngineAnswer) -> None:
     assert placed == ["a1", "b2", "a5", "b6"]
 
 
+@pytest.mark.slow
 def test_two_clocks(spark: Any, tmp_path: Path) -> None:
     """clocks of several machines in one run: an audit refuses it; a stream refuses the later file and goes on."""
     from seriatim_models.pipeline.stream.streaming import Stream
@@ -323,6 +326,7 @@ def test_changes(spark: Any, engine: str, tmp_path: Path, growing: Callable[[], 
     assert (again.statistics["events"], again.quarantine) == (there, [])
 
 
+@pytest.mark.slow
 def test_changes_under_a_stream(spark: Any, tmp_path: Path, growing: Callable[[], int]) -> None:
     """a file that changes after a stream read it: in quarantine, once, and its run has a gap."""
     from seriatim_models.pipeline.stream.streaming import Stream

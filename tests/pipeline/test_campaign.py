@@ -46,6 +46,7 @@ def never() -> bool:
     return False
 
 
+@pytest.mark.slow
 @forks
 def test_an_item_that_goes_wrong_is_a_result_and_the_next_goes_on(worker: IsolatedWorker) -> None:
     batch = [SearchItem(t) for what in KILLERS for t in (what, f"work 0.0{len(what)}")]
@@ -195,6 +196,7 @@ def faults(spark: Any) -> Work:
 class TestOnSpark:
     pytestmark = spark_marks
 
+    @pytest.mark.slow
     def test_a_campaign_goes_on_where_it_was(
         self, spark: Any, faults: Work, tmp_path: Path
     ) -> None:

@@ -93,6 +93,7 @@ def seen(tree: distributed.DistributedSearch) -> set[bytes]:
     return tree.runner.seen.kept
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.parametrize("executions", [1, 3, 40])
 @pytest.mark.parametrize("mutant", ["", "published-immediate"])

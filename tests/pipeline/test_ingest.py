@@ -44,6 +44,7 @@ def ingest(spark: Any, tmp_path: Path) -> Callable[[], Any]:
     return again
 
 
+@pytest.mark.slow
 def test_only_what_is_new_is_read(ingest: Callable[[], Any], spark: Any, tmp_path: Path) -> None:
     write(tmp_path / "in/p1.jsonl", EVENTS[:1000])
     write(tmp_path / "in/other.jsonl.zst", EVENTS[:500], run="other")
@@ -145,6 +146,7 @@ def _with(event: Event, **new: Any) -> Event:
     return msgspec.structs.replace(event, **new)
 
 
+@pytest.mark.slow
 def test_complete_histories_are_taken_by_columns_and_judged_the_same(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def whole() -> AuditReport:
     return audit_paths([DATA])
 
 
+@pytest.mark.slow
 def test_the_recordings_are_two_runs_and_violate_nothing() -> None:
     report = whole()
     assert report.verdict is Verdict.OK
@@ -77,6 +78,7 @@ def test_lost_lines_are_no_violation(tmp_path: Path, name: str, rate: float) -> 
     assert adds_up(report)
 
 
+@pytest.mark.slow
 def test_a_folder_with_broken_files_is_audited_as_far_as_it_goes(folder: Path) -> None:
     report = audit_paths([folder])
     runs = ["cut", "spoiled", "whole", "wrong order"]
@@ -168,6 +170,7 @@ def test_a_history_without_events_is_a_run_about_which_nothing_is_known(tmp_path
     assert report.verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.slow
 def test_parquet_is_audited_like_json_lines(tmp_path: Path) -> None:
     source = DATA / "rabbit-classic-lockstep.jsonl.gz"
     path = tmp_path / "rabbit-classic-lockstep.parquet"

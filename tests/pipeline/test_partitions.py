@@ -215,6 +215,7 @@ def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
     assert [e.t for e in found.witness] == [0, 9, 99]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_chunk_files_are_judged_as_the_whole_run(
     workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

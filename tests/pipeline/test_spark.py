@@ -37,6 +37,7 @@ def same(a: AuditReport, b: AuditReport) -> None:
     assert (a.statistics, a.runs, a.files) == (b.statistics, b.runs, b.files)
 
 
+@pytest.mark.slow
 def test_equal_on_the_recordings_in_one_slice_and_in_many(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_every_property_declares_the_type_of_its_summary() -> None:
     assert [c for c in named if c.summary_type is None] == []  # type: ignore[attr-defined]  # all are properties
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "refused"), [("recorder", carry_refused), ("run", state_refused)])
 def test_what_is_no_state_of_this_version_is_refused(
     kind: str, refused: Callable[[Path, Path], str], tmp_path: Path

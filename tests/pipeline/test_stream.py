@@ -29,6 +29,7 @@ def equal(a: Path, b: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> None:
     from seriatim_models.pipeline.stream.streaming import Stream
 

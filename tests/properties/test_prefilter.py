@@ -546,6 +546,7 @@ def test_a_batch_may_be_empty_or_without_most_columns() -> None:
 TEXTS = st.text(max_size=40) | st.text(alphabet="ab", min_size=200, max_size=300)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=20), data=st.data())
 def test_a_name_has_one_hash_wherever_it_stands(texts: list[str], data: st.DataObject) -> None:

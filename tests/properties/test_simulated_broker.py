@@ -39,6 +39,7 @@ def test_a_broker_without_a_fault_violates_nothing(seed: int) -> None:
     assert violated(seed, "") == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_violates_what_it_breaks(fault: str) -> None:
     assert REPORTED_BY[fault] <= violated(1, fault)

@@ -31,6 +31,7 @@ def stands(prop: AnyProperty, finding: Finding) -> bool:
     return again.verdict is Verdict.VIOLATED
 
 
+@pytest.mark.slow
 def test_a_witness_of_any_drawn_history_violates_by_itself() -> None:
     seen, alone = Counter[str](), Counter[str]()
     for seed in range(DRAWN):

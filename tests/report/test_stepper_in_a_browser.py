@@ -251,6 +251,7 @@ def test_keys_step(visit: Any) -> None:
     assert seen.now.startswith("Before the first")
 
 
+@pytest.mark.slow
 def test_it_plays_and_stops(visit: Any) -> None:
     seen = visit("short")
     button = seen.page.locator("[data-go=play]")
@@ -294,6 +295,7 @@ def test_a_link_beyond_the_end_leads_to_the_end(visit: Any) -> None:
     assert seen.now.startswith("Step 11 of 11")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_wider_than_the_screen(visit: Any, name: str) -> None:
     seen = visit(name)
@@ -511,6 +513,7 @@ def test_every_control_has_a_name(visit: Any, name: str) -> None:
 MATRIX = ("matrix", "matrix/index", "matrix/cells/push.close.subscribe")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MATRIX)
 def test_no_page_of_the_matrix_is_wider_than_the_screen(visit: Any, name: str) -> None:
     seen = visit(name)
