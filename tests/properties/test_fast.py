@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 
@@ -54,6 +55,27 @@ def test_the_columnar_evaluator_takes_apart_what_the_properties_do(
     [p4] = [f for f in judge(events) if f.property == "P4"]
     apart = ch is None or (field == "ctag" and (not q or gen == UNKNOWN_GEN))
     assert p4.verdict is (Verdict.INCONCLUSIVE if apart else Verdict.VIOLATED)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_was_settled_before_its_delivery_was_no_choice(early: bool) -> None:
+    """Of a message that is settled nothing is known any more, so it is not said to have been available."""
+    made: dict[str, Any] = {"q": "q", "pub": "p", "lvl": "api"}
+    on: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, "redelivered": False, **made}
+    settled = Event(i=0, ev="ack", q="q", conn="c", ch=1, gen=1, dtag=2, ms=["b"], lvl="api")
+    last = Event(i=0, ev="deliver", t_lo=6, m="b", dtag=2, pseq=1, **on)
+    events = [
+        Event(i=0, ev="publish", ph="invoke", m="a", pseq=0, **made),
+        Event(i=0, ev="publish", ph="ok", m="a", pseq=0, **made),
+        Event(i=0, ev="publish", ph="invoke", m="b", pseq=1, **made),
+        Event(i=0, ev="publish", ph="ok", m="b", pseq=1, **made),
+        Event(i=0, ev="deliver", t_lo=4, m="a", dtag=1, pseq=0, **on),
+        *([settled, last] if early else [last, settled]),
+    ]
+    events = [msgspec.structs.replace(e, i=n, t=n) for n, e in enumerate(events)]
+    assert judge(events) == row_based(events)
+    [p5] = [f for f in judge(events) if f.property == "P5"]
+    assert p5.n_tested == (0 if early else 1)
 
 
 @pytest.mark.parametrize("ev", ["ack", "nack"])

@@ -99,6 +99,8 @@ class Columns:
         self.irregular = ""
         """Why columns cannot clear this history; empty if they may."""
         self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
+        self._met: set[int] = set()
+        """Messages that were acquired, by number."""
 
     def _key(self, q: str, m: str) -> int:
         return self.keys((q, m))
@@ -133,8 +135,10 @@ class Columns:
                         self.clipped += fresh is not False
                     elif fresh:
                         line = lines((stream, ev, by, e.ctag if by_consumer(e) else ""))
+                    key = self._key(e.q, e.m)
+                    self._met.add(key)
                     acquired((
-                        pos, self._key(e.q, e.m), queues(e.q), e.t or 0,
+                        pos, key, queues(e.q), e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
                         -1 if fresh is None else int(not fresh),
@@ -144,6 +148,8 @@ class Columns:
                     self._check_fields(e)
                     if e.ms and not e.q:
                         self.irregular = self.irregular or "a settlement that spans queues"
+                    elif any(self.keys.code.get((e.q, m)) not in self._met for m in e.ms or ()):
+                        self.irregular = self.irregular or "settled before it was acquired"
             elif ev == "publish":
                 self._check_fields(e)
                 refused = e.ph == "fail"
