@@ -153,6 +153,8 @@ class Property(Generic[S]):
     """Without one of them a history has no case; None if single events cannot decide that."""
     column_check: ClassVar[str] = ""
     """``module:name`` of a `columnar.evaluator.ColumnCheck`, which clears whole histories held as columns."""
+    channel_check: ClassVar[str] = ""
+    """``module:name`` of a `columnar.connections.ChannelCheck`, which clears connections held as columns."""
 
     rests_on: ClassVar[str] = "the rest of the recording belongs to it"
     """On what a violation rests besides the events of its witness; empty if every witness violates by itself. Then one

@@ -39,6 +39,8 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
+from seriatim_models.properties.columnar.connections import RegularConnections
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
 from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
@@ -50,8 +52,9 @@ FAN = 8
 """Summaries joined at a time."""
 RANGES_EACH = 3
 """Chunk ranges for each worker: enough that a slow one does not hold up the rest, few enough to combine cheaply."""
-PARTITIONS_EACH: dict[Scope, int] = {"queue": 2, "connection": 2, "message": 1}
-"""Partitions of a run for each worker. Those of queues differ in size, those of messages hardly."""
+PARTITIONS_EACH: dict[Scope, int] = {"queue": 2, "connection": 1, "message": 1}
+"""Partitions of a run for each worker. Those of queues differ in size, those of messages hardly; and
+a partition of connections or messages reads all of a run, since chunks are cut by queue."""
 
 
 class TaskRecord(NamedTuple):
@@ -178,13 +181,49 @@ def _judged(
     if task.scope == "message":
         yield from zip(properties, _judged_by_message(task, of), strict=True)
     elif task.scope == "connection":
-        yield from zip(properties, _folded(task, of, partial(_of_connections, task)), strict=True)
+        yield from _judged_by_connection(task, properties)
     else:
         # A few buckets after the other: a queue's state is a window, and a thousand windows are no small state.
         apart: list[set[str] | None] = [{*few, chunks.CONTROL} for few in task.buckets]
         for buckets in apart or [None]:
             read = partial(chunks.read_chunk, buckets=buckets)
             yield from zip(properties, _folded(task, of, read), strict=True)
+
+
+def _judged_by_connection(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty]
+) -> Iterator[tuple[int, Finding]]:
+    """The findings on some connections: regular ones are cleared by columns, irregular ones judged event by event."""
+    checked = {n: p for n, p in properties.items() if p.own("channel_check")}
+    others = {n: p for n, p in properties.items() if n not in checked}
+    regular, cases = RegularConnections(checked), _Cases(list(others.values()))
+    for file in task.files:
+        batch = _of_connections(task, file, cases.fields.union(CHANNEL_COLUMNS))
+        cases.take(batch)
+        regular.take(batch)
+    irregular = regular.irregular()
+    if irregular is not None:
+        yield from regular.findings()
+    # One more reading serves all that is left.
+    with_case = [n for k, n in enumerate(others) if k not in cases.open]
+    rows = Fold(list(checked.values()) if irregular is None or irregular else [], first=True)
+    rare = Fold([others[n] for n in with_case], first=True)
+    for file in task.files if rows.properties or with_case else ():
+        batch = _of_connections(task, file, None)
+        _add(rare, batch)
+        _add(rows, batch if irregular is None else _of_these(irregular, batch))
+    if rows.properties:
+        yield from zip(checked, _ended(task, rows), strict=True)
+    yield from zip(with_case, _ended(task, rare), strict=True)
+    yield from ((n, Finding.of(p.id, 0)) for n, p in others.items() if n not in with_case)
+
+
+def _of_these(names: Collection[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of certain connections."""
+    if "conn" not in batch.schema.names:
+        return batch if "" in names else batch.slice(0, 0)
+    named = pc.fill_null(batch["conn"].cast(pa.string()), "")
+    return batch.filter(pc.is_in(named, pa.array(sorted(names), pa.string())))
 
 
 class ReadsChunk(Protocol):
@@ -198,36 +237,59 @@ def _folded(
     task: chunks.Partition, properties: Sequence[AnyProperty], read: ReadsChunk
 ) -> list[Finding]:
     """The findings on what is read of each chunk. What has no case there is cleared by columns."""
-    cleared = _without_case(task.files, properties, read)
-    left = [p for n, p in enumerate(properties) if n not in cleared]
+    cases = _Cases(properties)
+    for file in task.files:
+        if not cases.open:
+            break
+        cases.take(read(file, cases.fields))
+    left = [p for n, p in enumerate(properties) if n not in cases.open]
     fold = Fold(left, first=True)
     for file in task.files if left else ():
-        for events in _batches(chunks.in_order(_read_by(read(file, None), left))):
-            fold.take(events)
+        _add(fold, read(file, None))
+    found = iter(_ended(task, fold))
+    return [
+        Finding.of(p.id, 0) if n in cases.open else next(found) for n, p in enumerate(properties)
+    ]
+
+
+def _add(fold: Fold, batch: pa.RecordBatch) -> None:
+    """Add the events of a chunk that one of the fold's properties reads."""
+    if not fold.properties:
+        return
+    for events in _batches(chunks.in_order(_read_by(batch, fold.properties))):
+        fold.take(events)
+
+
+def _ended(task: chunks.Partition, fold: Fold) -> list[Finding]:
+    """The findings of a fold to which all of a partition was given."""
     if task.ended is not None:
         fold.take([Event(i=-1, ev="note", t=task.ended)])
-    found = iter(fold.finish())
-    return [Finding.of(p.id, 0) if n in cleared else next(found) for n, p in enumerate(properties)]
+    return fold.finish()
 
 
-def _without_case(
-    files: Iterable[str], properties: Sequence[AnyProperty], read: ReadsChunk
-) -> set[int]:
-    """The properties, by number, of whose case events none is in what is read."""
-    cases = {n: p.case_events for n, p in enumerate(properties) if p.case_events is not None}
-    for file in files:
-        if not cases:
-            break
-        wanted = {"i", "ev", "n", "bucket"}.union(*(c.fields for c in cases.values()))
-        batch = read(file, wanted)
-        for n, case in list(cases.items()):
+class _Cases:
+    """Finds out of which properties no case event was met."""
+
+    def __init__(self, properties: Sequence[AnyProperty]) -> None:
+        self.open = {
+            n: p.case_events for n, p in enumerate(properties) if p.case_events is not None
+        }
+        """Of properties, by number, of which none was met."""
+
+    @property
+    def fields(self) -> set[str]:
+        """The columns that are looked at."""
+        return {"i", "ev", "n", "bucket"}.union(*(c.fields for c in self.open.values()))
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Look at the next events."""
+        for n, case in list(self.open.items()):
             of = pc.is_in(batch["ev"], pa.array(sorted(case.names)))
             there = [batch[f].is_valid() for f in case.fields if f in batch.schema.names]
             if case.fields:
                 of = pc.and_(of, reduce(pc.or_, there, pa.array(np.zeros(len(batch), np.bool_))))
             if any(case.matches(e) for e in table.events(batch.filter(of))):
-                del cases[n]
-    return set(cases)
+                del self.open[n]
 
 
 def _of_connections(

@@ -58,6 +58,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     case = "publisher confirms"
     reads = frozenset({"publish", "ch_open", GAP})
     summary_type = Tracks[Publishes]
+    channel_check = "seriatim_models.properties.columnar.channel_checks:AnswerCheck"
     keeps = (
         "of each channel, publishes without an answer (65,536 messages), and the latest 256 answers"
     )

@@ -55,6 +55,7 @@ class Prefetch(ChannelProperty[Outstanding]):
     case = "a delivery to a consumer with a prefetch whose scope is known"
     reads = CALLS | {"deliver", "get", "expire", "ch_open", GAP}
     summary_type = Tracks[Outstanding]
+    channel_check = "seriatim_models.properties.columnar.channel_checks:PrefetchCheck"
 
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True, swept=0)

@@ -58,6 +58,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
     reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
     summary_type = Tracks[Tags]
+    channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.dtag is None:
@@ -168,6 +169,7 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     case = "a confirmed cancel of a consumer, or close of a channel"
     reads = frozenset({"deliver", "cancel", "ch_open", "ch_close", "consume", GAP})
     summary_type = Tracks[Silence]
+    channel_check = "seriatim_models.properties.columnar.channel_checks:SilenceCheck"
 
     def step(self, state: Silence, event: Event, by: Holder, tally: CaseCounts) -> None:
         confirmed = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)

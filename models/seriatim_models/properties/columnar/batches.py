@@ -51,8 +51,8 @@ HOLDER = ("conn", "ch", "gen", "ctag", "proc")
 """Those of them that say who acts."""
 
 
-class _Texts(NamedTuple):
-    """A column of texts; null counts as empty."""
+class Texts(NamedTuple):
+    """A column of texts as hashes; null counts as empty."""
 
     first: Hashes
     second: Hashes
@@ -60,12 +60,13 @@ class _Texts(NamedTuple):
     """Not empty."""
 
 
-def _texts(column: pa.Array) -> _Texts:
+def texts(column: pa.Array) -> Texts:
+    """A column of texts, by hash."""
     if pa.types.is_dictionary(column.type):
         # One more text, the empty one, stands for null.
-        each = _texts(pa.concat_arrays([column.dictionary.cast(pa.string()), pa.array([""])]))
+        each = texts(pa.concat_arrays([column.dictionary.cast(pa.string()), pa.array([""])]))
         codes = np.asarray(pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary)))
-        return _Texts(*(values[codes] for values in each))
+        return Texts(*(values[codes] for values in each))
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         column = column.cast(pa.string())  # of nothing but nulls, or texts in another layout
     width = np.int64 if pa.types.is_large_string(column.type) else np.int32
@@ -80,15 +81,16 @@ def _texts(column: pa.Array) -> _Texts:
     if column.null_count:
         lengths[np.asarray(column.is_null())] = 0
     first, second = hashes(data, starts, lengths)
-    return _Texts(first, second, lengths > 0)
+    return Texts(first, second, lengths > 0)
 
 
 def message_hash(column: pa.Array) -> Hashes:
     """The hash of each message's name: what `Rows.message` has, by which messages can be divided."""
-    return _texts(column).first
+    return texts(column).first
 
 
-def _flags(column: pa.Array, nothing: bool) -> Bools:
+def flags(column: pa.Array, nothing: bool) -> Bools:
+    """A column of flags; `nothing` stands for null."""
     if column.null_count == len(column):
         return np.full(len(column), nothing, np.bool_)
     return np.asarray(pc.fill_null(column, nothing))
@@ -112,14 +114,14 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
-    kind[settles & (ev.among("ack") | ~_flags(column_of(batch, "requeue"), True))] = SETTLED
+    kind[settles & (ev.among("ack") | ~flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
     kind[ev.among(*SETTLES) & ph.among("fail", "info")] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
 
 
-def _numbers(batch: pa.RecordBatch, holders: Names[Holder]) -> Ints:
+def holder_numbers(batch: pa.RecordBatch, holders: Names[Holder]) -> Ints:
     """The number of each row's holder, named as `lifecycle.holder` names it."""
     fields = [coded(batch, name) for name in HOLDER]
     lone = np.asarray(column_of(batch, "ch").is_null())
@@ -165,7 +167,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     places: Ints = np.asarray(batch["n"]).astype(np.int64)
     ev = coded(batch, "ev")
     q = coded(batch, "q")
-    named = _texts(column_of(batch, "m"))
+    named = texts(column_of(batch, "m"))
     q_some = ~q.among("")
     exact = coded(batch, "lvl").among(*EXACT)
     kind = _kinds(batch, ev, exact, q_some, named.some)
@@ -175,7 +177,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     counts = np.where(kind < 0, 0, np.where(settles, listed, 1))
     of = np.repeat(np.arange(len(batch)), counts)
     rows_listed = settles[of]
-    those = _texts(ms.flatten())
+    those = texts(ms.flatten())
     wanted = np.repeat(settles & (kind >= 0), listed)
     first, second = np.empty(len(of), np.uint64), np.empty(len(of), np.uint64)
     single = of[~rows_listed]
@@ -188,9 +190,9 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     acts = np.flatnonzero((kind == ACQUIRED) | (settles & (kind >= 0)))
     by = np.zeros(len(batch), np.int64)
     of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
-    by[acts] = _numbers(of_holders.take(pa.array(acts)), holders)
+    by[acts] = holder_numbers(of_holders.take(pa.array(acts)), holders)
     flag = column_of(batch, "redelivered")
-    redelivered = np.where(np.asarray(flag.is_null()), -1, _flags(flag, False))
+    redelivered = np.where(np.asarray(flag.is_null()), -1, flags(flag, False))
     redelivered[(redelivered == 1) & exact] = SURELY
     of_queue = text_hashes(q.values)[0]
     rows = Rows(
@@ -209,7 +211,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
 
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
-    several = _flags(column_of(batch, "multiple"), False)
+    several = flags(column_of(batch, "multiple"), False)
     unbegun = np.asarray(pc.fill_null(column_of(batch, "t_lo"), 0)) == ANY_TIME
     sweeping = ev.among(*SETTLES) & (several | unbegun | coded(batch, "ph").among("fail", "info"))
     poll = ev.among("get") & coded(batch, "m").among("")

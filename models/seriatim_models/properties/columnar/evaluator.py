@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from seriatim_models.history.reading import Reader
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
+from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Columns, Names
 from seriatim_models.properties.columnar.prefilter import (
     IrregularMessages,
@@ -123,8 +123,7 @@ def column_check(prop: AnyProperty) -> ColumnCheck | None:
     """The check that a property's own class declares; imported here, since its row-based form needs no numpy."""
     if not prop.own("column_check"):
         return None
-    module, _, name = prop.column_check.partition(":")
-    check: ColumnCheck = getattr(import_module(module), name)
+    check: ColumnCheck = loaded(prop.column_check)
     return check
 
 

@@ -1,0 +1,396 @@
+"""Connections over columns: regular ones are cleared, and only the irregular ones judged event by event.
+
+What the properties of channels (`channels.ChannelProperty`) say of a *regular* connection follows from a few sorts of
+its events, and it is never a violation. Each property that can be cleared so declares a check
+(`Property.channel_check`), which says of each row of a batch whether it is a case, untestable, or *wrong*: not what a
+regular connection has. One wrong row, and the whole connection is irregular: the row-based form judges all its events,
+and alone reports violations. A connection is cleared for all checks together or for none, so that what one channel's
+events say of its connection (`CaseCounts.kinds`) is not missed.
+
+Irregular beyond what a check sees are lost lines, which make every connection irregular; a recovery, a
+lease that ran out, a settlement without effect or of unknown outcome; a message acquired again by a channel that still
+holds it, or settled by one that does not; a command for several messages that covers more than it names; and a channel
+that opens after it was used.
+
+What is held of a run are the deliveries and publishes that are still open, and some numbers for each channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
+from seriatim_models.history.event import GAP
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.naming import Holder
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
+from seriatim_models.properties.columnar.checks import loaded
+from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names
+from seriatim_models.properties.columnar.rows import Hashes, Smalls, mixed, text_hashes
+
+COLUMNS = (
+    "n", "ev", "lvl", "ph", "op", "rec", "conn", "ch", "gen", "ctag", "proc", "q", "m", "ms", "dtag", "multiple",
+    "autoack", "prefetch", "scope",
+)  # fmt: skip
+"""The columns that are looked at; those that a chunk lacks are empty throughout."""
+
+OPENED, TAKEN, POLLED, SETTLED, SENT, ANSWERED, WHOLE, ENDED, CALLED, OTHER = range(10)
+"""Kinds of rows: a channel opens; a delivery, a poll that was answered; a settlement begins; a publish begins, is
+answered, or has no phases; a consumer or channel is confirmed to have ended; any other call; and what no regular
+connection has."""
+
+MOST = 2**32
+"""Tags beyond leave their connection to the row-based form."""
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class ChannelRows(NamedTuple):
+    """The events of one batch that properties of channels read, in the run's order."""
+
+    kind: Smalls
+    channel: Ints
+    """Numbers of holders; see `RegularConnections.holders`."""
+    message: Hashes
+    """Of the channel and the message: what is held or settled; of a publish with recorder and queue."""
+    second: Hashes
+    """A second hash of the same names."""
+    queue: Hashes
+    """0 for none."""
+    consumer: Hashes
+    """Of the channel and the consumer's tag."""
+    dtag: Ints
+    """`UNKNOWN` for none."""
+    several: Bools
+    """Of a settlement: for all up to its tag, of which each has a row."""
+    begins: Bools
+    """The first row of its event."""
+    limit: Ints
+    """The prefetch; 0 for none."""
+    scope: Smalls
+    """Of the prefetch: 0 not known, 1 the consumer's, 2 the channel's."""
+    above: Bools
+    """Recorded above a client library."""
+    autoack: Bools
+    held: Held
+    """What the settlements settle."""
+    channels: int
+    """How many numbers there are."""
+
+
+class Held(NamedTuple):
+    """The acquisitions that are not settled: those from before a batch, and what its own rows do to them."""
+
+    channel: Ints
+    """Of each delivery held when the batch began, polls left out: its channel, and its consumer."""
+    consumer: Hashes
+    settles: Bools
+    """Of each row of the batch: whether it settles what its channel holds, as a regular settlement does."""
+    frees: Bools
+    """Whether that was a delivery, and no poll."""
+    of: Hashes
+    """To which consumer it had come."""
+
+
+_NOTHING_HELD = Held(*(np.zeros(0, kind) for kind in (np.int64, np.uint64, bool, bool, np.uint64)))
+
+
+class Cleared(NamedTuple):
+    """What a check says of each row."""
+
+    wrong: Bools
+    tested: Bools
+    untestable: Bools
+
+
+class ChannelCheck(Protocol):
+    """Clears regular channels for one property; given batch after batch of a run."""
+
+    def take(self, rows: ChannelRows) -> Cleared:
+        """Which rows are cases, and which are wrong: what a regular channel does not have."""
+
+
+# Any: a row of several fields
+Entries = npt.NDArray[Any]
+
+_KEPT = np.dtype(
+    [
+        ("message", np.uint64),
+        ("second", np.uint64),
+        ("queue", np.uint64),
+        ("consumer", np.uint64),
+        ("channel", np.int64),
+        ("dtag", np.int64),
+        ("polled", np.bool_),
+    ]
+)
+"""An acquisition that waits for its settlement, from batch to batch."""
+
+
+class Pairs(NamedTuple):
+    """Rows as they follow each other about one message, in the order given."""
+
+    before: Ints
+    """Of each row the one before it that is about the same; -1 for none."""
+    last: Bools
+    """Of each row whether none about the same follows."""
+
+
+def paired(message: Hashes) -> Pairs:
+    """Pair rows by what they are about."""
+    order: Ints = np.argsort(message, kind="stable")
+    same = message[order][1:] == message[order][:-1]
+    before = np.full(len(message), -1, np.int64)
+    before[order[1:][same]] = order[:-1][same]
+    last = np.ones(len(message), np.bool_)
+    last[order[:-1][same]] = False
+    return Pairs(before, last)
+
+
+class _Commands(NamedTuple):
+    several: Bools
+    """Of each row whether its command is for several messages."""
+    begins: Bools
+    """Whether it is the first of its event."""
+
+
+def _highest(values: Ints, first: Bools, before: Ints) -> Ints:
+    """The highest value up to each row of a group, and before it; rows are sorted by group, values below `MOST`."""
+    group = (np.cumsum(first) - 1) * MOST
+    found: Ints = np.maximum.accumulate(np.maximum(values, np.where(first, before, 0)) + group)
+    return found - group
+
+
+class RegularConnections:
+    """Clears regular connections for some properties of channels, given a run's batches in order."""
+
+    def __init__(self, properties: Mapping[int, AnyProperty]) -> None:
+        self.holders: Names[Holder] = Names()
+        self._checks: dict[int, ChannelCheck] = {
+            n: loaded(p.channel_check)() for n, p in properties.items()
+        }
+        self._properties = properties
+        self._conns: Names[str] = Names()
+        self._conn_of: Ints = np.zeros(0, np.int64)
+        """Of each holder the number of its connection."""
+        self._used: Bools = np.zeros(0, np.bool_)
+        """Of each holder whether it did anything after it opened."""
+        self._through: Ints = np.zeros(0, np.int64)
+        self._given: Ints = np.zeros(0, np.int64)
+        """Of each holder the highest tag that a command for several covered, and that was given to it; 0 for none."""
+        self._wrong: Bools = np.zeros(0, np.bool_)
+        """By number of a connection."""
+        self._cases = {n: np.zeros((2, 0), np.int64) for n in properties}
+        """By number of a property: of each connection the tested and the untestable cases."""
+        self._open: Entries = np.zeros(0, _KEPT)
+        self.lost = False
+        """Lines were lost: nothing is cleared."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events, in any order of their own."""
+        ev = coded(batch, "ev")
+        self.lost = self.lost or bool(ev.among(GAP).any())
+        read = ev.among(*_READ)
+        if self.lost or not read.any():
+            return
+        chosen = batch.filter(pa.array(read))
+        rows = self._rows(chosen.take(pc.array_sort_indices(chosen["n"])))
+        conn = self._conn_of[rows.channel]
+        wrong = (rows.kind == OTHER) | self._opened_late(rows)
+        # Of what a channel holds, only a poll or a delivery that settles itself takes nothing.
+        closes = rows.kind == SETTLED
+        wrong |= closes & ~rows.held.settles
+        for n, check in self._checks.items():
+            cleared = check.take(rows)
+            wrong |= cleared.wrong
+            for k, cases in enumerate((cleared.tested, cleared.untestable)):
+                self._cases[n][k] += np.bincount(conn[cases], minlength=len(self._wrong))
+        self._wrong[conn[wrong]] = True
+
+    def _rows(self, batch: pa.RecordBatch) -> ChannelRows:
+        who = batch.select([c for c in HOLDER if c in batch.schema.names])
+        channel = holder_numbers(who, self.holders)
+        self._grow()
+        kind = _kinds(batch)
+        dtag = np.asarray(pc.fill_null(column_of(batch, "dtag"), UNKNOWN)).astype(np.int64)
+        gen = np.asarray(pc.fill_null(column_of(batch, "gen"), -1))
+        kind[(dtag != UNKNOWN) & ((gen == UNKNOWN_GEN) | (dtag < 1) | (dtag >= MOST))] = OTHER
+        # A settlement becomes a row for each message that it names; one that names none is odd.
+        settles = kind == SETTLED
+        listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
+        kind[settles & (listed == 0)] = OTHER
+        several = flags(column_of(batch, "multiple"), False)
+        kind[settles & (listed > 1) & ~(several & (dtag != UNKNOWN))] = OTHER
+        settles = kind == SETTLED
+        of = np.repeat(np.arange(len(batch)), np.where(settles, listed, 1))
+        m, those = texts(column_of(batch, "m")), texts(column_of(batch, "ms").flatten())
+        first, second = m.first[of], m.second[of]
+        wanted = np.repeat(settles, listed)
+        first[settles[of]], second[settles[of]] = those.first[wanted], those.second[wanted]
+        # Names: of messages with their channel; of publishes with recorder and queue; of consumers with their channel.
+        q, ctag, rec = coded(batch, "q"), coded(batch, "ctag"), coded(batch, "rec")
+        of_queue = text_hashes(q.values)[0]
+        of_queue[[k for k, name in enumerate(q.values) if not name]] = 0
+        queue = of_queue[q.codes][of]
+        published = ((kind == SENT) | (kind == ANSWERED))[of]
+        sender = mixed(queue ^ text_hashes(rec.values)[0][rec.codes][of])
+        first = np.where(published, first ^ sender, first)
+        second = np.where(published, mixed(second ^ sender), second)
+        scope = coded(batch, "scope")
+        of_channel = channel.astype(np.uint64) * _ODD
+        consumer = mixed(text_hashes(ctag.values)[0][ctag.codes] + of_channel)[of]
+        rows = ChannelRows(
+            kind=kind[of],
+            channel=channel[of],
+            message=mixed(first + of_channel[of]),
+            second=second,
+            queue=queue,
+            consumer=consumer,
+            dtag=dtag[of],
+            several=several[of],
+            begins=np.append(True, of[1:] != of[:-1])[: len(of)],
+            limit=np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)).astype(np.int64)[of],
+            scope=(scope.among("consumer") + 2 * scope.among("channel")).astype(np.int8)[of],
+            above=coded(batch, "lvl").among("", "api")[of],
+            autoack=flags(column_of(batch, "autoack"), False)[of],
+            held=_NOTHING_HELD,
+            channels=len(self.holders.code),
+        )
+        return rows._replace(held=self._held(rows))
+
+    def _held(self, rows: ChannelRows) -> Held:
+        """Pair acquisitions with settlements; what stays open is kept for the next batch."""
+        takes = ((rows.kind == TAKEN) | (rows.kind == POLLED)) & ~rows.autoack
+        at = np.flatnonzero(takes | (rows.kind == SETTLED))
+        mine = np.empty(len(at), _KEPT)
+        for name in ("message", "second", "queue", "consumer", "channel", "dtag"):
+            mine[name] = getattr(rows, name)[at]
+        mine["polled"] = rows.kind[at] == POLLED
+        kept = self._open
+        both = np.concatenate([kept, mine])
+        opens = np.append(np.ones(len(kept), np.bool_), takes[at])
+        commands = _Commands(
+            np.append(np.zeros(len(kept), np.bool_), rows.several[at]),
+            np.append(np.ones(len(kept), np.bool_), rows.begins[at]),
+        )
+        pairs = paired(both["message"])
+        earlier = both[pairs.before]
+        # A settlement is regular if it follows an acquisition that it fits, an acquisition if none is open before it.
+        follows = (pairs.before >= 0) & opens[pairs.before]
+        fits = follows & ~opens & ((both["queue"] == 0) | (both["queue"] == earlier["queue"]))
+        fits &= (both["second"] == earlier["second"]) & (both["channel"] == earlier["channel"])
+        fits &= np.where(
+            commands.several,
+            (earlier["dtag"] != UNKNOWN) & (earlier["dtag"] <= both["dtag"]),
+            both["dtag"] == earlier["dtag"],
+        )
+        self._wrong[self._conn_of[both["channel"][opens & follows]]] = True
+        self._open = both[pairs.last & opens]
+        new = slice(len(kept), None)
+        settles, frees = np.zeros(len(rows.kind), np.bool_), np.zeros(len(rows.kind), np.bool_)
+        of = np.zeros(len(rows.kind), np.uint64)
+        settles[at] = (fits & ~self._covered(both, opens, commands, earlier["dtag"]))[new]
+        frees[at] = settles[at] & ~earlier["polled"][new]
+        of[at] = earlier["consumer"][new]
+        delivered = kept[~kept["polled"]]
+        return Held(delivered["channel"], delivered["consumer"], settles, frees, of)
+
+    def _covered(self, both: Entries, opens: Bools, rows: _Commands, dtag: Ints) -> Bools:
+        """Settlements of what an earlier command for several had covered without naming it, and commands for more than
+        was given. `dtag` is that of what is settled.
+        """
+        out = np.zeros(len(both), np.bool_)
+        if not rows.several.any() and not self._through.any():
+            return out
+        order = np.argsort(both["channel"], kind="stable")
+        channel = both["channel"][order]
+        first = np.append(True, channel[1:] != channel[:-1])[: len(order)]
+        last = np.append(first[1:], True)[: len(order)]
+        covers = np.where(rows.several, both["dtag"], 0)[order]
+        through = _highest(covers, first, self._through[channel])
+        given = np.where(opens, np.maximum(both["dtag"], 0), 0)[order]
+        seen = _highest(given, first, self._given[channel])
+        # What was covered before a command: all its rows follow each other.
+        begin = np.maximum.accumulate(np.where(rows.begins[order], np.arange(len(order)), 0))
+        before = np.where(first[begin], self._through[channel], through[begin - 1])
+        out[order] = ~opens[order] & ((dtag[order] <= before) | (covers > seen))
+        self._through[channel[last]], self._given[channel[last]] = through[last], seen[last]
+        return out
+
+    def _opened_late(self, rows: ChannelRows) -> Bools:
+        """Rows by which a channel opens that was used before."""
+        opens = rows.kind == OPENED
+        order = np.argsort(rows.channel, kind="stable")
+        used = (~opens)[order].astype(np.int64)
+        first = np.append(True, rows.channel[order][1:] != rows.channel[order][:-1])
+        total = np.cumsum(used)
+        base = np.repeat((total - used)[first], np.diff(np.append(np.flatnonzero(first), len(order))))  # fmt: skip
+        before = np.empty(len(order), np.int64)
+        before[order] = total - base
+        late: Bools = opens & ((before > 0) | self._used[rows.channel])
+        self._used[rows.channel[~opens]] = True
+        return late
+
+    def _grow(self) -> None:
+        """Make room for holders and connections that are new."""
+        names = list(self.holders.code)[len(self._conn_of) :]
+        self._conn_of = np.append(
+            self._conn_of, np.array([self._conns(h.conn) for h in names], np.int64)
+        )
+        self._used = np.append(self._used, np.zeros(len(names), np.bool_))
+        more = np.zeros(len(names), np.int64)
+        self._through, self._given = np.append(self._through, more), np.append(self._given, more)
+        conns = len(self._conns.code) - len(self._wrong)
+        self._wrong = np.append(self._wrong, np.zeros(conns, np.bool_))
+        for n, cases in self._cases.items():
+            self._cases[n] = np.concatenate([cases, np.zeros((2, conns), np.int64)], axis=1)
+
+    def irregular(self) -> set[str] | None:
+        """The connections that are left to the row-based forms; None for all."""
+        if self.lost:
+            return None
+        return {name for name, k in self._conns.code.items() if self._wrong[k]}
+
+    def findings(self) -> Sequence[tuple[int, Finding]]:
+        """What the cleared connections come to, by number of the property."""
+        good = ~self._wrong
+        return [
+            (n, Finding.of(p.id, int(tested[good].sum()), n_untestable=int(open_[good].sum())))
+            for n, p in self._properties.items()
+            for tested, open_ in (self._cases[n],)
+        ]
+
+
+_CALLS = frozenset({"consume", "cancel", "qos", "ch_close"})
+_READ = ACQUIRES | SETTLES | _CALLS | {"publish", "ch_open", "recover", "expire"}
+
+
+def _kinds(batch: pa.RecordBatch) -> Smalls:
+    """What kind of row each event is."""
+    ev, ph = coded(batch, "ev"), coded(batch, "ph")
+    lone = ~present(batch, "op")
+    kind = np.full(len(batch), CALLED, np.int8)
+    kind[ev.among("recover", "expire")] = OTHER
+    kind[ev.among("ch_open")] = OPENED
+    named = ~coded(batch, "m").among("") & ~ph.among("invoke", "fail")
+    kind[ev.among("deliver") & named] = TAKEN
+    kind[ev.among("get") & named] = POLLED
+    settles = ev.among(*SETTLES)
+    kind[settles & (ph.among("", "invoke") | (ph.among("ok") & lone))] = SETTLED
+    kind[settles & ph.among("fail", "info")] = OTHER
+    publish = ev.among("publish")
+    kind[publish & ph.among("")] = WHOLE
+    kind[publish & ph.among("invoke")] = SENT
+    kind[publish & ph.among("ok", "fail")] = ANSWERED
+    exact = coded(batch, "lvl").among(*EXACT)
+    confirmed = ph.among("ok") | (ph.among("") & exact)
+    kind[ev.among("cancel", "ch_close") & confirmed] = ENDED
+    return kind
