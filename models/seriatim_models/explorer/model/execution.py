@@ -301,7 +301,7 @@ class Execution:
             given = idle.pop()
         else:
             given = ControlledGreenlet(_work, self.hub)
-            given.switch(self.switch)
+            given.switch(self.hub.switch)
         thread.greenlet = given
         thread.resume = given.switch
         return given.switch  # type: ignore[no-any-return]

@@ -251,8 +251,13 @@ def quiet() -> Iterator[None]:
 
 def _unraisable(otherwise: Callable[[Any], Any]) -> Callable[[Any], None]:
     def ignore(args: Any) -> None:
-        if not isinstance(args.object, types.CoroutineType | types.AsyncGeneratorType):
-            otherwise(args)
+        ex = now.execution
+        if isinstance(args.exc_value, ExplorerError) and ex is not None:
+            ex.search.unseen[f"in a finalizer: {args.exc_value}"] = None
+        elif ex is None and not isinstance(
+            args.object, types.CoroutineType | types.AsyncGeneratorType
+        ):
+            otherwise(args)  # of a program: it goes on as if nothing had been raised
 
     return ignore
 

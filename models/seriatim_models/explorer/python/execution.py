@@ -42,6 +42,10 @@ BESIDE_THREADS = "asyncio beside threads"
 """What is promoted when a program has both: from then on the modules of asyncio are observed."""
 
 
+LIFETIMES = "lifetimes"
+"""What is promoted when a program makes something that shows when objects die."""
+
+
 class Promotion(ExplorerError):
     """A place raced: the search begins again, with each access to it a step."""
 
@@ -118,6 +122,7 @@ class PythonExecution(Execution):
         "entered",
         "failed_futures",
         "files",
+        "finalizers",
         "generators",
         "heads", "importing", "loops",
         "modules",
@@ -168,6 +173,7 @@ class PythonExecution(Execution):
         """The place of all files."""
         self.generators: dict[int, random.Random] = {}
         """What each thread draws from, by its number."""
+        self.finalizers: list[object] = []
         self.heads: dict[Thread, Any] = {}
         """The `threading.Thread` of each thread."""
         self.at_exit: list[Callable[[], object]] = []
@@ -266,6 +272,9 @@ class PythonExecution(Execution):
             return said
         source = linecache.getline(path, line).strip()
         return f"{said}  [{PurePath(path).name}:{line}: {source}]"
+
+    def begins(self) -> None:
+        """A thread begins to run."""
 
     # -- objects ---------------------------------------------------------------------------------------
 

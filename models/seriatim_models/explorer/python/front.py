@@ -33,7 +33,7 @@ from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
-from seriatim_models.explorer.python.execution import BESIDE_THREADS, Promotion, Search
+from seriatim_models.explorer.python.execution import BESIDE_THREADS, LIFETIMES, Promotion, Search
 from seriatim_models.explorer.python.hooks import now
 from seriatim_models.explorer.python.places import Race
 from seriatim_models.explorer.python.program import PythonProgram, Target
@@ -262,7 +262,9 @@ def _promoting(search: Search, look: Observer | None) -> Observer:
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:
     """The result of the last round with what only this package knows."""
     made = PythonResult(**{f.name: getattr(result, f.name) for f in fields(Result)})
-    made.races = [race for race in search.promoted.values() if race.place != BESIDE_THREADS]
+    made.races = [
+        race for race in search.promoted.values() if race.place not in (BESIDE_THREADS, LIFETIMES)
+    ]
     made.rounds = rounds
     made.seconds = seconds
     made.unseen = list(search.unseen)

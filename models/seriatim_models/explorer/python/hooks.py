@@ -26,8 +26,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
 from seriatim_models.explorer.python.places import (
     CLASS,
     CONTAINER,
@@ -1244,6 +1245,9 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     kind = builtins.__build_class__(function, name, *bases, **keywords)
     if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
         kind.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
+    ex = now.execution
+    if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
+        ex.need(LIFETIMES, 0)
     return kind
 
 

@@ -450,11 +450,11 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
     return copy
 
 
-def weak_containers() -> dict[str, Any]:
-    """The containers of `weakref`."""
-    sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"))
+def weak_containers(ref: type) -> dict[str, Any]:
+    """The containers of `weakref`, which refer to what is in them by `ref`."""
+    sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"), ref=ref)
     names = ("KeyedRef", "WeakValueDictionary", "WeakKeyDictionary")
-    return {**sets, **observed_containers(weakref, names, **sets)}
+    return {**sets, **observed_containers(weakref, names, ref=ref, **sets)}
 
 
 READERS = frozenset(("json", "copy", "pprint", "statistics", "reprlib", "textwrap", "traceback"))

@@ -158,13 +158,26 @@ def where(site: int) -> str:
 class ObjectRecord:
     """What is known about one object: its name and its places."""
 
-    __slots__ = ("label", "made", "maker", "number", "obj", "opaque", "owner", "places", "shared")
+    __slots__ = (
+        "dying",
+        "label",
+        "made",
+        "maker",
+        "number",
+        "obj",
+        "opaque",
+        "owner",
+        "places",
+        "shared",
+    )
 
     def __init__(
         self, obj: object, label: str, maker: int, number: int, made: bool, owner: Thread | None
     ) -> None:
         self.obj = obj
         """The object, kept so that its address is not used again."""
+        self.dying = 0
+        """How many threads are about to let go of it."""
         self.label = label
         self.maker = maker
         self.number = number

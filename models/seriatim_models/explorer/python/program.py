@@ -15,8 +15,9 @@ from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python.asyncio_state import leftovers
-from seriatim_models.explorer.python.execution import PythonExecution, Search
+from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution, Search
 from seriatim_models.explorer.python.hooks import forget_classes, now
+from seriatim_models.explorer.python.lifetimes import MortalExecution
 from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.sandbox import Sandbox, Sources
 from seriatim_models.explorer.python.threads import MainThread, run_to_the_end
@@ -96,13 +97,13 @@ class Target:
 class PythonProgram:
     """A program for `explorer.explore`: every call of it sets up one execution."""
 
-    execution_class = PythonExecution
-
     def __init__(self, target: Target, sources: Sources, search: Search) -> None:
         self.target = target
         self.search = search
         self.sandbox = Sandbox(sources, search)
         self.__name__ = target.name
+        mortal = LIFETIMES in search.promoted
+        self.execution_class = MortalExecution if mortal else PythonExecution
         self.executions = 0
 
     def __call__(self, world: World) -> None:

@@ -27,6 +27,7 @@ from seriatim_models.explorer.python.kept_inside import (
     functools_module,
     weak_containers,
 )
+from seriatim_models.explorer.python.lifetimes import Finalizer, WeakReference, gc_module, proxy
 from seriatim_models.explorer.python.places import OF_EXECUTION, ObjectRecord
 from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
@@ -38,48 +39,18 @@ from seriatim_models.explorer.python.threads import (
 )
 
 
-class Finalizer:
-    """`weakref.finalize` of what does not die while an execution lasts: it runs only if it is called."""
-
-    __s_native__ = True
-
-    atexit = True
-
-    def __init__(self, obj: Any, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
-        self._info: Any = (obj, func, args, kwargs)
-
-    def __call__(self, _: object = None) -> Any:
-        """Run it, if it was not run yet."""
-        info = self.detach()
-        return None if info is None else info[1](*info[2], **info[3])
-
-    def detach(self) -> Any:
-        """What it would do; it will not do it any more."""
-        info, self._info = self._info, None
-        return info
-
-    def peek(self) -> Any:
-        """What it would do."""
-        return self._info
-
-    @property
-    def alive(self) -> bool:
-        """Whether it was neither run nor detached."""
-        return self._info is not None
-
-
 class _Weakref(types.ModuleType):
-    """`weakref` without callbacks: within an execution nothing that it has seen is collected."""
+    """`weakref` with references that are followed, see `lifetimes`."""
 
     def __init__(self) -> None:
         import weakref
 
         super().__init__("weakref", weakref.__doc__)
         self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
-        self.__dict__["ref"] = lambda obj, callback=None: weakref.ref(obj)
-        self.__dict__["finalize"] = Finalizer
-        self.__dict__.update(weak_containers())
-        self.__dict__["proxy"] = lambda obj, callback=None: weakref.proxy(obj)
+        self.__dict__.update(weak_containers(WeakReference))
+        self.__dict__.update(
+            ref=WeakReference, ReferenceType=WeakReference, finalize=Finalizer, proxy=proxy
+        )
 
 
 def _copied(module: types.ModuleType) -> types.ModuleType:
@@ -320,6 +291,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "weakref": lambda ex: _Weakref(),
     "os": os_module,
     "uuid": uuid_module,
+    "gc": gc_module,
     "sys": sys_module,
     "importlib": lambda ex: _copied(importlib),
     "operator": operator_module,

@@ -511,6 +511,13 @@ class Rewriter(ast.NodeTransformer):
         after += self.stored(target, ast.Name(name, ast.Load()), node)
         return ast.copy_location(ast.Name(name, ast.Store()), target)
 
+    def emptied(self, statements: list[ast.stmt], node: ast.AST) -> list[ast.stmt]:
+        """Let go of what the temporary names hold that these statements have bound."""
+        names = [
+            statement.targets[0] for statement in statements if isinstance(statement, ast.Assign)
+        ]
+        return [ast.copy_location(ast.Assign([name], ast.Constant(None)), node) for name in names]
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         """`a = b = v`."""
         unpacks = any(isinstance(target, ast.Tuple | ast.List) for target in node.targets)
@@ -530,7 +537,7 @@ class Rewriter(ast.NodeTransformer):
         statements: list[ast.stmt] = [ast.copy_location(first, node)]
         for target in node.targets:
             statements += self.stored(target, ast.Name(name, ast.Load()), node)
-        return statements
+        return [*statements, *self.emptied(statements[:1], node)]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         """`a: int = v`; the annotation stays where it is an attribute of a class."""
@@ -577,7 +584,7 @@ class Rewriter(ast.NodeTransformer):
             old = self.hook("getitem", node, obj, key)
             new = self.hook("inplace", node, operator, old, value)
             call = self.hook("setitem", node, new, obj, key)
-        return [*before, ast.copy_location(ast.Expr(call), node)]
+        return [*before, ast.copy_location(ast.Expr(call), node), *self.emptied(before, node)]
 
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
         """`del a.x, b[k], c`."""
@@ -706,4 +713,5 @@ class Rewriter(ast.NodeTransformer):
             raised = ast.Call(failed, [ast.Call(explained, arguments, [])], [])
         test = ast.copy_location(ast.UnaryOp(ast.Not(), test), node)
         raising = ast.copy_location(ast.Raise(ast.copy_location(raised, node), None), node)
-        return [*statements, ast.copy_location(ast.If(test, [raising], []), node)]
+        branch = ast.copy_location(ast.If(test, [raising], []), node)
+        return [*statements, branch, *self.emptied(statements, node)]

@@ -103,8 +103,11 @@ class PythonThread:
 
     def run(self) -> None:
         """Call the target; a subclass may do something else."""
-        if self._target is not None:
-            call(self._target, 0, *self._args, **self._kwargs)
+        try:
+            if self._target is not None:
+                call(self._target, 0, *self._args, **self._kwargs)
+        finally:
+            del self._target, self._args, self._kwargs  # as CPython does
 
     def _bootstrap(self) -> None:
         ex, thread = here()
@@ -211,6 +214,7 @@ def run_to_the_end(
     ex: PythonExecution, thread: EngineThread, life: Life, body: Callable[[], object]
 ) -> None:
     """Run what a thread runs, and end it with a step, so that a join orders all that it did."""
+    ex.begins()
     try:
         body()
     except SystemExit:

@@ -1,0 +1,263 @@
+"""When objects die, for a program that can see it: by a weak reference, a finalizer or a `__del__`.
+
+As long as nothing of this kind is made in a program, its objects live until their execution ends: nobody can tell.
+The first that is made begins the search again, with lifetimes followed. Then an object dies as in CPython without the
+collector of cycles: when the last reference to it goes. All references but those of the explorer itself are real ones,
+so before each announcement the thread that runs drops what only the explorer holds; `__del__` and callbacks run there.
+To follow a weak reference writes the life of its object, and so does a thread that has let go of a reference to it
+since its last announcement: who comes first decides whether the object is found, and who comes last lets it die.
+"""
+
+from __future__ import annotations
+
+import _weakrefset
+import gc
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.model.guard import HARNESS, place, program_text
+from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
+from seriatim_models.explorer.python.hooks import now, record_of
+from seriatim_models.explorer.python.places import ObjectRecord, SharedPlace
+
+LIFE = "<lifetime>"
+"""The name of the place that a weak reference reads."""
+HELPERS = (str(weakref.__file__), str(_weakrefset.__file__), str(HARNESS))
+"""Where a weak reference is made for somebody else."""
+
+
+def follow() -> bool:
+    """Note that the code that runs makes something that shows when objects die. Whether it is code of the program."""
+    ex = now.execution
+    if ex is None or ex.current is None:
+        return False
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(HELPERS):
+        frame = frame.f_back
+    if frame is None or not program_text(frame.f_code.co_filename):
+        return False  # asyncio and pools have weak references of their own
+    ex.need(LIFETIMES, 0)
+    return LIFETIMES in ex.search.promoted
+
+
+class WeakReference(weakref.ref[Any]):
+    """`weakref.ref`."""
+
+    __slots__ = ("record",)
+    __s_native__ = True
+
+    record: ObjectRecord | None
+
+    def __new__(cls, obj: Any, callback: Any = None, *_: Any) -> Any:
+        """A reference, without its callback as long as nothing dies."""
+        ex = now.execution
+        if ex is None or not follow():
+            made = super().__new__(cls, obj)
+            made.record = None
+            return made
+
+        def called(reference: Any) -> None:
+            if callback is not None and now.execution is ex and ex.current is not None:
+                callback(reference)
+
+        made = super().__new__(cls, obj, called)
+        made.record = record_of(ex, obj, 0, True)
+        if isinstance(ex, MortalExecution) and id(obj) not in ex.referred:
+            ex.referred[id(obj)] = _held(made.record)
+        return made
+
+    def __init__(self, obj: Any, callback: Any = None, *_: Any) -> None:
+        super().__init__(obj)  # type: ignore[call-arg]  # as KeyedRef calls it
+
+    def __call__(self) -> Any:
+        ex = now.execution
+        if self.record is not None and ex is not None and (thread := ex.current) is not None:
+            ex.touch(thread, self.record, LIFE, True, 0)
+            found = super().__call__()
+            if found is not None and isinstance(ex, MortalExecution) and id(found) in ex.referred:
+                ex.referred[id(found)] = _held(self.record)  # this reference, too, will be let go
+            return found
+        return super().__call__()
+
+
+class Finalizer:
+    """`weakref.finalize`, which is not run at the end of an execution."""
+
+    __s_native__ = True
+
+    atexit = True
+
+    def __init__(self, obj: Any, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+        followed = follow()
+        self._obj: Callable[[], Any] = WeakReference(obj, self) if followed else lambda: obj
+        self._info: Any = (func, args, kwargs)
+        ex = now.execution
+        if ex is not None:
+            ex.finalizers.append(self)  # they live until they are called
+
+    def __call__(self, _: object = None) -> Any:
+        """Run it, if it was not run yet."""
+        info, self._info = self._info, None
+        return None if info is None else info[0](*info[1], **info[2])
+
+    def detach(self) -> Any:
+        """What it would do; it will not do it any more."""
+        info = self.peek()
+        self._info = None
+        return info
+
+    def peek(self) -> Any:
+        """What it would do."""
+        obj = self._obj()
+        return None if self._info is None or obj is None else (obj, *self._info)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was neither run nor detached."""
+        return self._info is not None
+
+
+def proxy(obj: Any, callback: Any = None) -> Any:
+    """`weakref.proxy`: what is done by it is not seen."""
+    ex = now.execution
+    if ex is not None:
+        ex.search.unseen[f"a weakref.proxy at {place(sys._getframe(1))} hides its object"] = None
+    return weakref.proxy(obj)
+
+
+def _held(record: ObjectRecord) -> int:
+    return sys.getrefcount(record.obj)
+
+
+HELD = _held(ObjectRecord(object(), "", 0, 0, True, None))
+"""References to an object that only its record holds."""
+
+
+class MortalExecution(PythonExecution):
+    """An execution in which objects die."""
+
+    __slots__ = ("burying", "referred")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.referred: dict[int, int] = {}
+        """How many references there were to each object, by address, that has weak ones, as the thread began."""
+        self.burying: set[Thread] = set()
+        super().__init__(*args, **kwargs)
+        self.switch = self._switch
+
+    def begins(self) -> None:
+        """What is there now is compared with what is there at the next announcement."""
+        for key in self.referred:
+            self.referred[key] = _held(self.records[key])
+
+    def _switch(self) -> Any:
+        """Let others run, when what has died has been buried."""
+        thread = self.current
+        if thread is not None and thread not in self.burying:
+            announced, thread.op = thread.op, None
+            self.bury(thread)
+            thread.op = announced
+        result = self.hub.switch()
+        self.begins()
+        return result
+
+    def access(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
+        """As `PythonExecution.access`."""
+        self.bury(thread)
+        super().access(thread, place, write, site)
+
+    def touch_all(
+        self, thread: Thread, accesses: list[tuple[ObjectRecord, str, bool]], site: int
+    ) -> None:
+        """As `PythonExecution.touch_all`."""
+        self.bury(thread)
+        super().touch_all(thread, accesses, site)
+
+    def bury(self, thread: Thread) -> None:
+        """Let the objects die that only the explorer holds."""
+        if thread in self.burying:
+            return
+        self.burying.add(thread)
+        try:
+            gone = True
+            while gone:
+                self._bury_what_nobody_refers_to()
+                gone = self._let_go(thread)
+        finally:
+            self.burying.discard(thread)
+
+    def _bury_what_nobody_refers_to(self) -> None:
+        while dead := self._dead():
+            for record in dead:
+                record.dying -= 1
+                self._die(record)
+
+    def _die(self, record: ObjectRecord) -> None:
+        if (
+            _held(record) == HELD and not record.dying
+        ):  # another may hold it again, or be about to let go
+            self.records.pop(id(record.obj), None)
+            self.referred.pop(id(record.obj), None)
+            record.obj = None
+
+    def _let_go(self, thread: Thread) -> bool:
+        """Announce the references that the thread has let go of since it began to run; who was the last lets it die.
+
+        Nobody else does: others run before that is granted, and may still follow a weak reference.
+        """
+        gone = []
+        for key, before in self.referred.items():
+            record = self.records[key]
+            if _held(record) < before:
+                self.referred[key] = _held(record)
+                gone.append(record)
+        if gone:
+            for record in gone:
+                record.dying += 1
+            super().touch_all(thread, [(record, LIFE, True) for record in gone], 0)
+            for record in gone:
+                record.dying -= 1
+                self._die(record)
+        return bool(gone)
+
+    def _dead(self) -> list[ObjectRecord]:
+        _forget_views(self)
+        dead = [
+            record
+            for key, record in self.records.items()
+            if not record.dying and _held(record) == HELD and key not in self.referred
+        ]
+        for record in dead:
+            record.dying += 1
+        return dead
+
+
+def _forget_views(ex: PythonExecution) -> None:
+    for table in (ex.views, ex.derived):
+        for key in [key for key, pair in table.items() if sys.getrefcount(pair[0]) == HELD]:
+            del table[key]
+
+
+def gc_module(ex: PythonExecution) -> types.ModuleType:
+    """`gc` for one execution: no cycle is collected."""
+
+    def collect(generation: int = 2) -> int:
+        if LIFETIMES in ex.search.promoted:
+            raise OutsideModel(
+                f"gc.collect() (at {place(sys._getframe(1))}): objects in a cycle live until the execution ends, "
+                "and this program looks at when objects die. Break the cycle in the test, and take the call out"
+            )
+        return 0
+
+    copy = types.ModuleType("gc", gc.__doc__)
+    copy.__dict__.update({k: v for k, v in vars(gc).items() if not k.startswith("__")})
+    copy.__dict__.update(
+        collect=collect, enable=lambda: None, disable=lambda: None, freeze=lambda: None,
+        unfreeze=lambda: None, set_threshold=lambda *numbers: None, set_debug=lambda flags: None,
+    )  # fmt: skip
+    return copy
