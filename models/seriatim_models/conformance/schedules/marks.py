@@ -6,7 +6,7 @@ With real time (`Dpor(real_time=True)`) each is a step of its own, so that what 
 from __future__ import annotations
 
 from seriatim_models.conformance.local import Refused, answer_of
-from seriatim_models.explorer.python.hooks import now
+from seriatim_models.explorer.python.accesses import now
 
 REFUSALS = {
     "QueueEmpty": ("Empty", "QueueEmpty", "SyncQueueEmpty", "TimeoutError"),

@@ -10,7 +10,9 @@ def test_counter():
 ```
 
 Read `places` for what a step is and why the schedules that are run are enough, `front` for how the search goes on,
-`rewrite` and `hooks` for how accesses are seen, `sandbox` for what an execution begins with,
+`rewrite` and `hooks` for how accesses are seen: `accesses` announces them, `containers` and `calls` do what the source
+said, `called_back` is where C code calls Python back. `sandbox` is what an execution begins with,
+`lifetimes` when objects die,
 `primitives` and `threads` for what stands in for the library, `event_loop` and `asyncio_state` for asyncio.
 """
 

@@ -22,9 +22,9 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.guard import NETWORK, refusal, refusing
+from seriatim_models.explorer.python.accesses import now
 from seriatim_models.explorer.python.event_loop import name_of
 from seriatim_models.explorer.python.execution import BESIDE_THREADS, PythonExecution, Search
-from seriatim_models.explorer.python.hooks import now
 from seriatim_models.explorer.python.places import where
 from seriatim_models.explorer.python.primitives import Lock, here
 from seriatim_models.explorer.python.threads import FIRST_IDENT, user_traceback

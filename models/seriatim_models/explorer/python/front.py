@@ -31,10 +31,10 @@ from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python import asyncio_state
+from seriatim_models.explorer.python.accesses import now
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import BESIDE_THREADS, LIFETIMES, Promotion, Search
-from seriatim_models.explorer.python.hooks import now
 from seriatim_models.explorer.python.places import Race
 from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write

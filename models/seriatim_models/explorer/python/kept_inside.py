@@ -9,7 +9,7 @@
 | methods of `collections.abc` | the same methods, rewritten; so are the classes of `collections` and weak containers |
 | `copy.deepcopy(x)`, `json.dumps(x)` | one read of all that is in `x` |
 
-The functions here are called by `hooks`, by what the rewritten code reads or calls.
+The functions here are called by `accesses` and `calls`, by what the rewritten code reads or calls.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.python import hooks
+from seriatim_models.explorer.python import accesses
+from seriatim_models.explorer.python.accesses import library, named, now, record_of
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import library, named, now, record_of
 from seriatim_models.explorer.python.places import (
     CONTENTS,
     INSTANCE,
@@ -258,7 +258,7 @@ def _filled(
     ex: PythonExecution, thread: Thread, record: ObjectRecord, own: dict[str, Any], key: str,
     function: Callable[[Any], Any], obj: Any, site: int,
 ) -> Any:  # fmt: skip
-    value = hooks.call(function, site, obj)
+    value = library.call(function, site, obj)
     named(ex, value, site)
     ex.touch(thread, record, key, True, site)
     own[key] = value
@@ -300,7 +300,7 @@ class ResultCache:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._maxsize == 0:
             self._misses += 1
-            return hooks.call(self._function, 0, *args, **kwargs)
+            return library.call(self._function, 0, *args, **kwargs)
         key = functools._make_key(args, kwargs, self._typed)
         self._touch(self._maxsize is not None)  # a bounded one keeps the order of use
         if key in self._results:
@@ -309,7 +309,7 @@ class ResultCache:
                 self._results.move_to_end(key)
             return self._results[key]
         self._misses += 1
-        result = hooks.call(self._function, 0, *args, **kwargs)
+        result = library.call(self._function, 0, *args, **kwargs)
         ex = now.execution
         if ex is not None:
             named(ex, result, 0)
@@ -460,7 +460,7 @@ def weak_containers(ref: type) -> dict[str, Any]:
 READERS = frozenset(("json", "copy", "pprint", "statistics", "reprlib", "textwrap", "traceback"))
 """Modules whose functions read what they are given, and keep nothing of it."""
 
-library.members = {hooks.CACHED: cached_property, hooks.ATTRIBUTES: attributes}
+library.members = {accesses.CACHED: cached_property, accesses.ATTRIBUTES: attributes}
 library.resume = resume
 library.resumptions = Resumptions
 library.read_deeply = read_deeply

@@ -21,8 +21,8 @@ from typing import Any
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model.guard import HARNESS, place, program_text
 from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.python.accesses import now, record_of
 from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
-from seriatim_models.explorer.python.hooks import now, record_of
 from seriatim_models.explorer.python.places import ObjectRecord, SharedPlace
 
 LIFE = "<lifetime>"

@@ -33,8 +33,8 @@ from seriatim_models.explorer.model.operations import (
     TryAcquire,
     Wait,
 )
+from seriatim_models.explorer.python.accesses import now
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import now
 
 TIMEOUT_MAX = 9223372036.0
 

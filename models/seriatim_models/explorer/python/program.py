@@ -14,9 +14,9 @@ from typing import Any
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.world import World
+from seriatim_models.explorer.python.accesses import forget_classes, now
 from seriatim_models.explorer.python.asyncio_state import leftovers
 from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution, Search
-from seriatim_models.explorer.python.hooks import forget_classes, now
 from seriatim_models.explorer.python.lifetimes import MortalExecution
 from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.sandbox import Sandbox, Sources

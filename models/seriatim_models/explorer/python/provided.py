@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.python.accesses import MARK, now
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import MARK, now
 from seriatim_models.explorer.python.kept_inside import (
     collections_module,
     functools_module,

@@ -1,6 +1,6 @@
 """Source code in, the same program out with a call before each access that another thread could see.
 
-What the inserted calls do is in `hooks`. Here is only where they stand:
+What the inserted calls do is in `hooks` and what that names. Here is only where they stand:
 
 | source | becomes |
 |---|---|

@@ -27,16 +27,10 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
 from seriatim_models.explorer.python import asyncio_state
+from seriatim_models.explorer.python.accesses import MARK, now, touch_all
+from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution, Search
-from seriatim_models.explorer.python.hooks import (
-    HOOKS,
-    MARK,
-    build_class,
-    call,
-    now,
-    stable_id,
-    touch_all,
-)
+from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
 from seriatim_models.explorer.python.places import OF_EXECUTION
 from seriatim_models.explorer.python.provided import (
     ABSENT,

@@ -25,8 +25,10 @@ from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.operations import Join, Spawn
 from seriatim_models.explorer.model.operations import Thread as EngineThread
 from seriatim_models.explorer.python import primitives
+from seriatim_models.explorer.python.accesses import MARK, library, now
+from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import HOOKS, MARK, call, library, now
+from seriatim_models.explorer.python.hooks import HOOKS
 from seriatim_models.explorer.python.primitives import (
     BoundedSemaphore,
     Condition,

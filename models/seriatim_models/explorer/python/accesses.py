@@ -1,0 +1,511 @@
+"""Announce accesses to attributes, variables and the contents of containers, just before they happen.
+
+Nothing comes between an announcement and what it announces, so the two are one step. Outside an execution (while it
+is being closed, say) nothing is announced.
+
+C code that is given a container reads or writes its contents in one step, as the GIL and the locks of
+free-threaded builds have it; Python code that it calls back has steps of its own, see `called_back`. Python code that
+was not rewritten cannot be observed: an object that it is given, and that another thread uses, is noted (`opaque`).
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from seriatim_models.explorer.model.operations import Thread
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.places import (
+    CLASS,
+    CONTAINER,
+    CONTENTS,
+    INSTANCE,
+    MODULE,
+    NATIVE,
+    OPAQUE,
+    PLAIN,
+    TUPLE,
+    VIEW,
+    ObjectRecord,
+    elements,
+    forget_kinds,
+    kind_of,
+    operands,
+    where,
+    written_in_c,
+)
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
+
+MARK = "__s_observed__"
+"""A global of every module that was rewritten."""
+
+
+CHANGING = frozenset(
+    ("append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft", "popitem", "clear",
+     "sort", "reverse", "rotate", "add", "discard", "update", "setdefault", "move_to_end", "__setitem__",
+     "__delitem__", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__", "__imul__", "difference_update",
+     "intersection_update", "symmetric_difference_update", "__init__")
+)  # fmt: skip
+"""Methods of containers that change them."""
+
+
+LAZY = frozenset((map, filter, zip, enumerate))
+"""Built-in classes whose objects read what they are given later, one element at a time."""
+
+
+PASSING = frozenset(
+    ("contextlib", "functools", "abc", "typing", "types", "enum", "dataclasses", "warnings", "pytest", "_pytest",
+     "seriatim_models", "operator", "logging")
+)  # fmt: skip
+"""Modules, not observed, whose functions only pass on what they are given."""
+
+
+class _Now:
+    """The execution that runs."""
+
+    execution: PythonExecution | None = None
+
+
+now = _Now()
+
+
+def running() -> tuple[PythonExecution | None, Thread | None]:
+    """The execution and the thread of it that runs; None outside."""
+    ex = now.execution
+    return ex, (None if ex is None else ex.current)
+
+
+def forget_classes() -> None:
+    """Let go of the classes of executions that are over."""
+    _members.clear()
+    forget_kinds()
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def label_of(obj: object, site: int) -> str:
+    """What an object is called in messages, the same for all objects made or used at one place."""
+    kind = type(obj)
+    if kind_of(kind) == CLASS:
+        return obj.__qualname__  # type: ignore[attr-defined,no-any-return]
+    if kind_of(kind) in (CONTAINER, OPAQUE):
+        return f"{kind.__qualname__} of {where(site)}"
+    if kind is types.FunctionType:
+        return f"function {obj.__qualname__}"  # type: ignore[attr-defined]
+    return kind.__qualname__
+
+
+def record_of(ex: PythonExecution, obj: Any, site: int, made: bool = False) -> ObjectRecord:
+    """The record of an object, which gets its name now if it has none."""
+    record = ex.records.get(id(obj))
+    if record is None:
+        record = ex.record(obj, label_of(obj, site), made)
+    return record
+
+
+def named(ex: PythonExecution, value: Any, site: int) -> None:
+    """A value is being stored: from now on others may come to it."""
+    kind = kind_of(type(value))
+    if kind in (CONTAINER, INSTANCE, OPAQUE):
+        if id(value) not in ex.records:
+            ex.record(value, label_of(value, site), True)
+    elif kind == TUPLE:
+        for element in operands(value):
+            if id(element) not in ex.records:
+                ex.record(element, label_of(element, site), True)
+
+
+def made(value: Any, site: int) -> Any:
+    """A container that was made just now."""
+    ex = now.execution
+    if ex is not None and ex.current is not None:
+        ex.record(value, label_of(value, site), True)
+    return value
+
+
+def scope(qualname: str) -> ObjectRecord | None:
+    """What stands for the variables of one call that inner functions use."""
+    ex = now.execution
+    return None if ex is None else ex.record(object(), f"variables of {qualname}", True)
+
+
+# -- variables -------------------------------------------------------------------------------------------------------
+
+
+def cell(record: ObjectRecord | None, name: str, site: int) -> None:
+    """A shared variable is about to be read."""
+    ex = now.execution
+    if record is not None and ex is not None and (thread := ex.current) is not None:
+        ex.touch(thread, record, name, False, site)
+
+
+def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> Any:
+    """A shared variable is about to be bound to the value, which is returned."""
+    ex = now.execution
+    if record is not None and ex is not None and (thread := ex.current) is not None:
+        named(ex, value, site)
+        if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
+            value.call_it(name)
+        ex.touch(thread, record, name, True, site)
+    return value
+
+
+# -- attributes ------------------------------------------------------------------------------------------------------
+
+
+UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES = range(9)
+"""What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
+state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes."""
+
+
+class _Library:
+    """What `kept_inside` knows of the standard library; it imports this module and fills this in."""
+
+    members: dict[int, Callable[[PythonExecution, Thread, Any, str, int], Any]]
+    """How CACHED and ATTRIBUTES are read."""
+    resume: Callable[[Any, Callable[..., Any], tuple[Any, ...], int], Any]
+    resumptions: Callable[[Any, int], Any]
+    read_deeply: Callable[[Any, int], None]
+    readers: frozenset[str]
+    observed_twin: Callable[[Any], Any]
+    call: Callable[..., Any]
+    """`calls.call`."""
+    today: Callable[..., Any]
+
+
+library = _Library()
+
+
+C_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+ITERATING = frozenset((
+    *LAZY, types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, functools.partial,
+))  # fmt: skip
+"""Classes of C whose objects are no places, unless a program stores them."""
+
+
+_members: dict[tuple[type, str], int] = {}
+
+
+def member(kind: type, name: str) -> int:
+    """What an attribute of an object of this class is."""
+    found = _members.get((kind, name))
+    if found is None:
+        found = _members[kind, name] = _member(kind, name)
+    return found
+
+
+def _member(kind: type, name: str) -> int:
+    what = kind_of(kind)
+    if what == CLASS:
+        return OF_CLASS
+    if what == MODULE:
+        return OF_MODULE
+    if what not in (INSTANCE, CONTAINER, OPAQUE) or kind in PLAIN:
+        return UNSHARED
+    if name == "__class__":
+        return METHOD
+    if name == "__dict__":
+        return ATTRIBUTES
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            value = base.__dict__[name]
+            if isinstance(value, property):
+                return PROPERTY
+            if isinstance(value, functools.cached_property):
+                own = type(value).__get__ is not functools.cached_property.__get__
+                return PROPERTY if own else CACHED
+            if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
+                type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
+            ):
+                return METHOD
+            if what == OPAQUE and isinstance(value, C_ATTRIBUTES) and written_in_c(base):
+                return UNSHARED if kind in ITERATING else INSIDE
+            break
+    return DATA
+
+
+def class_places(ex: PythonExecution, kind: type, name: str, site: int) -> list[Any]:
+    """The places of a class attribute that a lookup on an object reads: of each class up to the one that has it."""
+    result = []
+    for base in kind.__mro__:
+        if kind_of(type(base)) == CLASS and base.__flags__ & (1 << 9):
+            result.append((record_of(ex, base, site, True), name, False))
+        if name in base.__dict__:
+            break
+    return result
+
+
+def get(obj: Any, name: str, site: int) -> Any:
+    """`obj.name`."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return getattr(obj, name)
+    kind = type(obj)
+    is_a = _members.get((kind, name))
+    if is_a is None:
+        is_a = member(kind, name)
+    if is_a == DATA and not ex.rare:
+        # The commonest case, at length: an attribute that only this thread has touched is compared with nothing.
+        record = ex.records.get(id(obj))
+        if record is not None and (place := record.places.get(name)) is not None:
+            if place.thread is thread and place.index < 0:
+                place.read_at = ex.steps - 1
+                place.read_site = site
+                ex.budget -= 1
+                if ex.budget < 0:
+                    ex.long_step(place, False)
+            else:
+                ex.access(thread, place, False, site)
+            return getattr(obj, name)
+    if is_a != UNSHARED and (is_a != METHOD or ex.rare):
+        if is_a >= CACHED:
+            return library.members[is_a](ex, thread, obj, name, site)
+        _before_load(ex, thread, obj, name, is_a, site)
+    return getattr(obj, name)
+
+
+def _before_load(
+    ex: PythonExecution, thread: Thread, obj: Any, name: str, is_a: int, site: int
+) -> None:
+    """Announce that an attribute is about to be read."""
+    promoted = ex.search.promoted
+    if is_a == OF_CLASS:
+        if f"class attribute {name}" in promoted:
+            ex.touch_all(thread, class_places(ex, obj, name, site), site)
+    elif is_a == OF_MODULE:
+        token = obj.__dict__.get(MODULE_TOKEN)
+        if token is not None and f"global {obj.__name__}.{name}" in promoted:
+            ex.touch(thread, token, name, False, site)
+    elif is_a == INSIDE:
+        touch_contents(obj, False, site)
+    elif is_a != PROPERTY and f"class attribute {name}" in promoted:
+        own = (record_of(ex, obj, site), name, False)
+        ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
+    elif is_a == DATA or (is_a == METHOD and f"method {name} of an object" in promoted):
+        ex.touch(thread, record_of(ex, obj, site), name, False, site)
+
+
+def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> None:
+    """Announce that an attribute is about to change."""
+    kind = type(obj)
+    is_a = member(kind, name)
+    if is_a == OF_CLASS:
+        if obj.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
+            ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
+        if _may_race(ex, f"class attribute {name}", site):
+            ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+        _members.clear()
+    elif is_a == OF_MODULE:
+        token = obj.__dict__.get(MODULE_TOKEN)
+        if token is None:
+            what = f"{obj.__name__}.{name} is set at {where(site)}: the module is not observed"
+            ex.search.unseen[what] = None
+        elif _may_race(ex, f"global {obj.__name__}.{name}", site):
+            ex.touch(thread, token, name, True, site)
+    elif is_a == METHOD:
+        ex.need(f"method {name} of an object", site)
+        ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+    elif is_a in (DATA, CACHED):
+        ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+    elif is_a == INSIDE:
+        touch_contents(obj, True, site)
+    elif is_a == ATTRIBUTES:
+        ex.opaque(thread, record_of(ex, obj, site, True), name, site)
+
+
+def _may_race(ex: PythonExecution, label: str, site: int) -> bool:
+    """Whether a store into something rarely shared is observed; before a second thread there is nobody to see it."""
+    return label in ex.search.promoted or (len(ex.heads) > 1 and ex.need(label, site))
+
+
+def set_(value: Any, obj: Any, name: str, site: int) -> None:
+    """`obj.name = value`."""
+    ex = now.execution
+    if ex is not None and (thread := ex.current) is not None:
+        named(ex, value, site)
+        if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
+            value.call_it(f"{type(obj).__qualname__}.{name}")
+        before_store(ex, thread, obj, name, site)
+    setattr(obj, name, value)
+
+
+def del_(obj: Any, name: str, site: int) -> None:
+    """`del obj.name`."""
+    ex = now.execution
+    if ex is not None and (thread := ex.current) is not None:
+        before_store(ex, thread, obj, name, site)
+    delattr(obj, name)
+
+
+# -- contents of containers, and state inside of C -------------------------------------------------------------------
+
+
+def contents(ex: PythonExecution, obj: Any, write: bool, site: int) -> list[Any]:
+    """The places that one operation of C code on `obj` touches: its contents, or those of what a tuple holds.
+
+    They must not depend on what a container holds at the moment, which other threads may change before the
+    operation happens: see `look_inside`.
+    """
+    found: dict[int, tuple[ObjectRecord, str, bool]] = {}
+    for element in operands(obj):
+        what = kind_of(type(element))
+        if what == VIEW:
+            element = ex.views.get(id(element), (None, element))[1]
+            what = kind_of(type(element))
+        if what in (CONTAINER, OPAQUE):
+            # The state inside of C code: whatever is done to it may change it.
+            changes = (write and element is obj) or what == OPAQUE
+            found[id(element)] = (record_of(ex, element, site), CONTENTS, changes)
+            if what == OPAQUE:
+                _behind(ex, element, site, found)
+    return list(found.values())
+
+
+def _behind(
+    ex: PythonExecution, obj: Any, site: int, found: dict[int, tuple[ObjectRecord, str, bool]]
+) -> None:
+    """Add the state that an object of C shares with others: what it was made from, and the files."""
+    if isinstance(obj, FILE) and not isinstance(obj, IN_MEMORY):
+        found[0] = (ex.files, CONTENTS, True)
+    for source in ex.derived.get(id(obj), (None, ()))[1]:
+        if id(source) not in found:
+            found[id(source)] = (record_of(ex, source, site), CONTENTS, True)
+            _behind(ex, source, site, found)
+
+
+def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> None:
+    """C code is about to look into the containers that are inside `obj`, too: a comparison, a `repr`.
+
+    Which they are depends on what `obj` holds in this step, so they cannot be announced before it. They are compared
+    with other accesses; and where one of them races, the verdict is withheld.
+    """
+    direct = {id(operand) for operand in operands(obj)}
+    for element in elements(obj):
+        if kind_of(type(element)) != CONTAINER or id(element) in direct:
+            continue
+        record = ex.records.get(id(element))
+        if record is None:
+            continue
+        place = record.places.get(CONTENTS)
+        if place is not None and place.index >= 0:
+            what = f"{where(site)} reads {record.label} through another container, in one step"
+            ex.search.unseen[what] = None
+        else:
+            ex.touch(thread, record, CONTENTS, False, site)
+
+
+def touch_contents(obj: Any, write: bool, site: int) -> None:
+    """Announce that the contents of `obj` itself are about to be read or written."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return
+    what = kind_of(type(obj))
+    if what == VIEW:
+        obj = ex.views.get(id(obj), (None, obj))[1]
+        what = kind_of(type(obj))
+    if what in (CONTAINER, OPAQUE):
+        # Before a second thread there is nobody whose accesses it could race with.
+        if write and type(obj) is dict and MARK in obj and len(ex.heads) > 1:
+            ex.search.unseen[f"the names of a module are changed as a dict at {where(site)}"] = None
+        if what == OPAQUE:
+            ex.touch_all(thread, contents(ex, obj, True, site), site)
+            return
+        record = ex.records.get(id(obj))
+        if record is None:
+            record = record_of(ex, obj, site)
+        ex.touch(thread, record, CONTENTS, write, site)
+
+
+def touch_all(write: bool, site: int, *objects: Any, deep: bool = False) -> None:
+    """Announce one operation of C code on several objects; with `deep` it looks at what they hold, too."""
+    ex = now.execution
+    if ex is None or (thread := ex.current) is None:
+        return
+    accesses: list[Any] = []
+    for obj in objects:
+        if kind_of(type(obj)) in (CONTAINER, OPAQUE, TUPLE, VIEW):
+            accesses += contents(ex, obj, write, site)
+    if accesses:
+        ex.touch_all(thread, accesses, site)
+        if deep and not ex.search.every_access:
+            for obj in objects:
+                look_inside(ex, thread, obj, site)
+
+
+def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
+    """`obj[key] = value`."""
+    ex = now.execution
+    if ex is not None and ex.current is not None:
+        named(ex, value, site)
+        touch_contents(obj, True, site)
+        if kind_of(type(obj)) == INSTANCE:
+            unobserved_method(obj, "__setitem__", site)
+    obj[key] = value
+
+
+STATEFUL = (CONTAINER, TUPLE, VIEW)
+
+
+def unobserved_method(obj: Any, name: str, site: int) -> None:
+    """Note an object whose special method is Python that was not rewritten."""
+    method = getattr(type(obj), name, None)
+    if isinstance(method, types.FunctionType) and MARK not in method.__globals__:
+        ex, thread = running()
+        module = str(method.__globals__.get("__name__"))
+        if passes_on(module):
+            return
+        if ex is not None and thread is not None and id(obj) in ex.records:
+            ex.opaque(thread, ex.records[id(obj)], f"{module}.{method.__qualname__}", site)
+
+
+def passes_on(module: str) -> bool:
+    """Whether the functions of a module only pass on what they are given, to methods that are observed."""
+    return module.partition(".")[0] in PASSING or module == "collections.abc"
+
+
+FILE = type(io.IOBase()).__mro__[-2]
+
+
+IN_MEMORY = (io.StringIO, io.BytesIO)
+
+
+def touch_files(site: int) -> None:
+    """Announce that the files are about to be read or changed: all of them are one place."""
+    ex, thread = running()
+    if ex is not None and thread is not None:
+        ex.touch(thread, ex.files, CONTENTS, True, site)
+
+
+def result_of(ex: PythonExecution, value: Any, site: int, sources: Iterable[Any] = ()) -> Any:
+    """A new object that C code made has its name from now on; it may share state with what it was made from."""
+    if ex.current is not None and id(value) not in ex.records:
+        kind = kind_of(type(value))
+        if kind == CONTAINER:
+            ex.record(value, label_of(value, site), True)
+        elif kind == OPAQUE and type(value) not in ITERATING:
+            ex.record(value, label_of(value, site), True)
+            derive(ex, value, sources)
+    return value
+
+
+def derive(ex: PythonExecution, value: Any, sources: Iterable[Any]) -> None:
+    """An object of C was made from others: a cursor of a connection, a view of an array."""
+    known = tuple(each for each in sources if kind_of(type(each)) in (CONTAINER, OPAQUE))
+    if known:
+        ex.derived[id(value)] = (value, known)
+
+
+def before_comparison(name: str, left: Any, right: Any, site: int) -> None:
+    """Announce `left == right`, `left in right` and the like."""
+    if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
+        by_hash = name in ("contains", "not_contains") and isinstance(right, dict | set)
+        touch_all(False, site, left, right, deep=not by_hash)
+    for side in (left, right):
+        if kind_of(type(side)) == INSTANCE:
+            unobserved_method(side, f"__{name.removeprefix('not_')}__", site)

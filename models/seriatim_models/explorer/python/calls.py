@@ -1,0 +1,490 @@
+"""What the rewritten code calls, by what it is: Python, rewritten or not, functions of C, classes, their methods."""
+
+from __future__ import annotations
+
+import builtins
+import contextvars
+import datetime
+import functools
+import logging
+import operator
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.python.accesses import (
+    CHANGING,
+    ITERATING,
+    LAZY,
+    MARK,
+    STATEFUL,
+    before_store,
+    contents,
+    del_,
+    derive,
+    get,
+    label_of,
+    library,
+    look_inside,
+    named,
+    now,
+    passes_on,
+    record_of,
+    result_of,
+    set_,
+    touch_all,
+    touch_contents,
+    touch_files,
+)
+from seriatim_models.explorer.python.called_back import (
+    PYTHON,
+    SEARCHES,
+    SortedElement,
+    compared_by_python,
+    key_of_sort,
+    ordered_by_python,
+    searched,
+)
+from seriatim_models.explorer.python.containers import Iteration, in_one_go, iter_, read
+from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.places import (
+    CONTAINER,
+    INSTANCE,
+    NATIVE,
+    OPAQUE,
+    PLAIN,
+    VALUE,
+    VIEW,
+    elements,
+    kind_of,
+    where,
+    written_in_c,
+)
+
+DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
+
+
+COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
+"""Built-in functions, and methods of containers, that look at what the elements hold."""
+
+
+GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
+"""C code that looks into objects later, wherever it is called."""
+
+
+LOOKING = frozenset((isinstance, issubclass, callable, type, builtins.super))
+"""What looks at no contents."""
+
+
+def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`."""
+    ex = now.execution
+    kind = type(function)
+    if ex is None or ex.current is None:
+        return None if _logs(function, kind, args, site) else function(*args, **kwargs)
+    if kind is types.FunctionType or kind is types.MethodType:
+        code = function if kind is types.FunctionType else function.__func__
+        if type(code) is types.FunctionType and MARK not in code.__globals__:
+            if code.__globals__ is logging.__dict__ and _logs(function, kind, args, site):
+                return None
+            given = args if code is function else (function.__self__, *args)
+            twin = library.observed_twin(code)
+            if twin is not None:
+                return twin(*given, **kwargs)
+            _unobserved(ex, code, given, kwargs, site)
+        result = function(*args, **kwargs)
+        if type(result) is types.CoroutineType:
+            ex.coroutines.append((result, site))
+        return result
+    handler = _callers.get(kind)
+    if handler is not None:
+        return handler(ex, function, args, kwargs, site)
+    if isinstance(function, type):
+        return _call_class(ex, function, args, kwargs, site)
+    method = getattr(kind, "__call__", None)  # noqa: B004 - its code is wanted
+    if isinstance(method, types.FunctionType):
+        if MARK not in method.__globals__ and not getattr(kind, "__s_native__", False):
+            _unobserved(ex, method, (function, *args), kwargs, site)
+    else:
+        touch_contents(function, True, site)
+        touch_all(False, site, *args, *kwargs.values(), deep=True)
+    return function(*args, **kwargs)
+
+
+LOGGING = frozenset(
+    (
+        "debug",
+        "info",
+        "warning",
+        "warn",
+        "error",
+        "exception",
+        "critical",
+        "fatal",
+        "log",
+        "basicConfig",
+        "addHandler",
+    )
+)
+"""Functions and methods of `logging` that do nothing while a program is explored: it runs thousands of times."""
+
+
+def _logs(function: Any, kind: type, args: tuple[Any, ...], site: int) -> bool:
+    """Whether a call only writes to a log, which nobody reads.
+
+    Raises `OutsideModel` for a handler of the program: the real `logging` would keep it for the next execution.
+    """
+    code = function.__func__ if kind is types.MethodType else function
+    if (
+        type(code) is not types.FunctionType
+        or code.__globals__ is not logging.__dict__
+        or code.__name__ not in LOGGING
+    ):
+        return False
+    if code.__name__ == "addHandler" and MARK in getattr(
+        getattr(type(args[0]), "emit", None), "__globals__", ()
+    ):
+        raise OutsideModel(
+            f"a handler of the program is added to a logger at {where(site)}: what logging keeps outlives an "
+            "execution. Name it: --module logging (modules=['logging'])"
+        )
+    return True
+
+
+def _unobserved(
+    ex: PythonExecution, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int
+) -> None:
+    """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
+    # Not `function.__module__`, which functools.wraps copies from another function.
+    module = str(function.__globals__.get("__name__") or "?")
+    if passes_on(module) or function.__code__.co_filename == "<string>":
+        return  # "<string>": what dataclasses and namedtuple make
+    thread = ex.current
+    assert thread is not None
+    if uses_files(module, function):
+        touch_files(site)
+    if module.partition(".")[0] in library.readers:
+        library.read_deeply((*args, *kwargs.values()), site)
+        return
+    for value in (*args, *kwargs.values()):
+        for element in elements(value):
+            known = id(element) in ex.records or element is value
+            if not known or type(element) is types.FunctionType:
+                continue
+            if kind_of(type(element)) == OPAQUE:
+                touch_contents(element, True, site)
+                if module == "random":
+                    continue  # it draws, in one operation
+            if kind_of(type(element)) in (CONTAINER, INSTANCE, OPAQUE):
+                record = record_of(ex, element, site)
+                ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+
+
+NO_FILES = frozenset(
+    ("fspath", "getpid", "getppid", "urandom", "cpu_count", "get_terminal_size", "sched_getaffinity", "uname",
+     "getuid", "geteuid", "getgid", "getegid", "getlogin", "strerror", "times", "WIFEXITED", "sched_yield")
+)  # fmt: skip
+"""Functions of `posix` that look at no file."""
+
+
+FILE_MODULES = frozenset(
+    ("shutil", "tempfile", "glob", "fileinput", "filecmp", "linecache", "zipfile", "tarfile")
+)
+
+
+FILE_FUNCTIONS = frozenset(
+    ("exists", "lexists", "isfile", "isdir", "islink", "ismount", "getsize", "getmtime", "getatime", "getctime",
+     "samefile", "realpath")
+)  # fmt: skip
+"""Those of `os.path` that look at files."""
+
+
+CLOCK = frozenset(("now", "utcnow", "today"))
+"""Methods of the classes of `datetime` that look at the clock."""
+
+
+def uses_files(module: str, function: Any) -> bool:
+    """Whether a function of the library, written in Python, looks at files or changes them."""
+    top = module.partition(".")[0]
+    if top in ("posixpath", "genericpath", "ntpath"):
+        return function.__name__ in FILE_FUNCTIONS
+    if top == "os":
+        return function.__name__ not in (
+            "fspath",
+            "fsencode",
+            "fsdecode",
+            "get_exec_path",
+            "getenv",
+        )
+    if top == "pathlib":
+        return not function.__qualname__.startswith("Pure")
+    return top in FILE_MODULES
+
+
+OBSERVED_C = frozenset(
+    ("builtins", "_heapq", "_bisect", "itertools", "_collections", "math", "_functools", "time", "_operator",
+     "operator", "_thread", "_abc", "_struct", "_random", "sys", "posix", "_io", "_weakref", "_string")
+)  # fmt: skip
+"""Modules of C whose functions look into containers, but not into attributes of objects."""
+
+
+def _unobserved_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> None:
+    """C code may read the attributes of what it is given: pickle, json."""
+    thread = ex.current
+    for value in (*args, *kwargs.values()):
+        for element in elements(value):
+            if (
+                kind_of(type(element)) == INSTANCE
+                and id(element) in ex.records
+                and thread is not None
+            ):
+                what = f"{function.__module__}.{function.__name__}"
+                if "pickle" in what:
+                    raise OutsideModel(
+                        f"{what} at {where(site)}: pickle looks a class up by its name, and finds the one outside of "
+                        "the exploration. Put a stub in its place in the test"
+                    )
+                ex.opaque(thread, ex.records[id(element)], what, site)
+
+
+def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """A function of C, or a method of an object of C."""
+    special = _special.get(function)
+    if special is not None:
+        return special(site, *args, **kwargs)
+    if function in LOOKING:
+        return function(*args, **kwargs)
+    owner = function.__self__
+    name = function.__name__
+    if type(owner) is contextvars.Context and name == "run" and args:
+        return function(call, args[0], site, *args[1:], **kwargs)  # what it calls may be C code
+    if function is functools.reduce or (function in (min, max) and "key" in kwargs):
+        args = tuple(iter_(argument, site) for argument in args)  # Python runs between two elements
+    if owner is None or type(owner) is types.ModuleType:
+        if (getattr(function, "__module__", None) or "builtins") not in OBSERVED_C:
+            _unobserved_c(ex, function, args, kwargs, site)
+        in_one_go(ex, args, site)
+        # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
+        changes = getattr(function, "__module__", "") != "builtins"
+        objects = [*args, *kwargs.values()]
+        if getattr(function, "__module__", "") in ("_heapq", "_bisect"):
+            ordered_by_python(ex, function, objects, site)
+        if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
+            touch_all(changes, site, *objects, deep=changes or function in DEEP)
+        if getattr(function, "__module__", "") in ("posix", "nt") and name not in NO_FILES:
+            touch_files(site)
+        return result_of(ex, function(*args, **kwargs), site, objects)
+    if name in CLOCK and isinstance(owner, type) and issubclass(owner, datetime.date):
+        return library.today(owner, name, *args, **kwargs)
+    return _call_method(ex, owner, name, function, args, kwargs, site)
+
+
+def _call_container(
+    ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
+) -> Any:
+    """A method of a container, of a view of one, or of what has its state inside of C."""
+    thread = ex.current
+    objects = [*args, *kwargs.values()]
+    if (
+        name in SEARCHES
+        and type(owner) is list
+        and args
+        and compared_by_python((args[0], *owner), "__eq__")
+    ):
+        return searched(owner, name, args, site)
+    in_one_go(ex, args, site)
+    for obj in objects:
+        named(ex, obj, site)
+    if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
+        accesses = contents(ex, owner, name in CHANGING, site)
+        for obj in objects:
+            if kind_of(type(obj)) in STATEFUL:
+                accesses += contents(ex, obj, False, site)
+        if thread is not None:
+            ex.touch_all(thread, accesses, site)
+    else:
+        touch_contents(owner, name in CHANGING, site)
+        if name in COMPARING and thread is not None:
+            look_inside(ex, thread, owner, site)
+    if name == "sort" and type(kwargs.get("key")) in PYTHON:
+        kwargs = {**kwargs, "key": key_of_sort(owner, kwargs["key"], site)}
+    elif name == "sort" and kwargs.get("key") is None and compared_by_python(owner):
+        begun: list[bool] = []
+        kwargs = {**kwargs, "key": lambda element: SortedElement(element, owner, site, begun)}
+    result = function(*args, **kwargs)
+    if kind_of(type(result)) == VIEW:
+        ex.views[id(result)] = (result, owner)
+        return result
+    return result_of(ex, result, site, (owner, *objects))
+
+
+def _call_method(
+    ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
+) -> Any:
+    """A method, written in C, of `owner`."""
+    what = kind_of(type(owner))
+    if type(owner) is types.GeneratorType:
+        return library.resume(owner, function, args, site)
+    if what in (CONTAINER, OPAQUE, VIEW):
+        return _call_container(ex, owner, name, function, args, kwargs, site)
+    if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
+        _before_slot(ex, name, owner, args, site)
+        return function(*args, **kwargs)
+    in_one_go(ex, args, site)
+    objects = [*args, *kwargs.values()]
+    if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
+        ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None
+    if any(kind_of(type(obj)) in STATEFUL for obj in objects):
+        touch_all(False, site, *objects, deep=name == "format")  # "".join(parts)
+    return result_of(ex, function(*args, **kwargs), site)
+
+
+def _before_slot(ex: PythonExecution, name: str, obj: Any, args: Any, site: int) -> None:
+    """`object.__setattr__(obj, name, value)` and its like are accesses of the attribute."""
+    thread = ex.current
+    if thread is None or not args:
+        return
+    if name == "__getattribute__":
+        ex.touch(thread, record_of(ex, obj, site), args[0], False, site)
+    else:
+        if len(args) > 1:
+            named(ex, args[1], site)
+        before_store(ex, thread, obj, args[0], site)
+
+
+def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """A method of a class of C, called with its object: `list.append(a, 1)`."""
+    if not args:
+        return function(*args, **kwargs)
+    owner, name = args[0], function.__name__
+    bound = (
+        function.__get__(owner, type(owner)) if isinstance(owner, function.__objclass__) else None
+    )
+    if bound is None:
+        return function(*args, **kwargs)
+    return _call_method(ex, owner, name, bound, args[1:], kwargs, site)
+
+
+def _make_lazy(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """`map`, `filter`, `zip` or `enumerate`."""
+    iterations = tuple(iter_(argument, site) for argument in args)
+    lazy = kind(*iterations, **kwargs)
+    in_c = (type, types.BuiltinFunctionType, types.NoneType)
+    if kind not in (map, filter) or type(args[0]) in in_c:
+        ex.views[id(lazy)] = (lazy, iterations)
+    return lazy
+
+
+def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """An object is made."""
+    if kind is reversed and len(args) == 1:
+        touch_contents(args[0], False, site)  # C code asks for its length
+        return Iteration(args[0], reversed(args[0]), site)
+    if kind in LAZY:
+        return _make_lazy(ex, kind, args, kwargs, site)
+    if kind in (type, super):
+        return kind(*args, **kwargs)
+    if kind in GETTERS:
+        ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
+    in_c = not kind.__flags__ & (1 << 9)
+    if in_c and (args or kwargs):
+        if len(args) == 1 and args[0].__class__ in (int, str, float):
+            return result_of(ex, kind(*args, **kwargs), site)
+        lazily = kind.__module__ == "itertools"
+        if lazily:
+            args = tuple(iter_(argument, site) for argument in args)
+        else:
+            touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
+            args = tuple(
+                argument
+                if type(argument) in PLAIN
+                or kind_of(type(argument)) == VIEW
+                or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs
+                else iter_(argument, site)
+                for argument in args
+            )
+            in_one_go(ex, args, site)
+    elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
+        _unobserved(ex, kind.__init__, args, kwargs, site)
+    return _made_of(ex, kind, args, kwargs, site)
+
+
+def _made_of(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """Call a class, and name what it made."""
+    before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
+    value = kind(*args, **kwargs)
+    if ex.current is not None and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
+        record = ex.records.get(id(value))
+        if record is None:
+            ex.record(value, label_of(value, site), True)
+            if written_in_c(kind) and kind not in ITERATING:
+                derive(ex, value, (*args, *kwargs.values()))
+        elif record.owner is ex.acting and record.number > before and not record.shared:
+            record.made = True  # its own `__init__` has used it first
+    return value
+
+
+def _call_partial(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    return call(function.func, site, *function.args, *args, **{**function.keywords, **kwargs})
+
+
+_callers: dict[type, Callable[..., Any]] = {
+    types.BuiltinFunctionType: _call_c,
+    types.MethodWrapperType: lambda ex, f, args, kwargs, site: _call_method(
+        ex, f.__self__, f.__name__, f, args, kwargs, site
+    ),
+    types.MethodDescriptorType: _call_descriptor,
+    types.WrapperDescriptorType: _call_descriptor,
+    functools.partial: _call_partial,
+    types.GenericAlias: lambda ex, f, args, kwargs, site: call(f.__origin__, site, *args, **kwargs),
+    type: _call_class,
+}
+
+
+def _getattr(site: int, obj: Any, name: str, *default: Any) -> Any:
+    try:
+        return get(obj, name, site)
+    except AttributeError:
+        if default:
+            return default[0]
+        raise
+
+
+def _hasattr(site: int, obj: Any, name: str) -> bool:
+    try:
+        get(obj, name, site)
+    except AttributeError:
+        return False
+    return True
+
+
+def _next(site: int, iterator: Any, *default: Any) -> Any:
+    if isinstance(iterator, types.GeneratorType):
+        return library.resume(iterator, next, (iterator, *default), site)
+    touch_contents(iterator, True, site)
+    return next(iterator, *default)
+
+
+def _iter(site: int, value: Any, *sentinel: Any) -> Any:
+    return iter(value, *sentinel) if sentinel else iter(iter_(value, site))
+
+
+def _vars(site: int, *objects: Any) -> Any:
+    return get(objects[0], "__dict__", site) if objects else vars()
+
+
+_special: dict[Any, Callable[..., Any]] = {
+    getattr: _getattr,
+    setattr: lambda site, obj, name, value: set_(value, obj, name, site),
+    delattr: lambda site, obj, name: del_(obj, name, site),
+    hasattr: _hasattr,
+    next: _next,
+    iter: _iter,
+    vars: _vars,
+    len: lambda site, value: len(read(value, site)),
+}
+
+
+library.call = call
