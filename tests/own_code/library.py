@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import functools
 import heapq
+import io
 import json
 import logging
 import threading
@@ -529,3 +530,46 @@ def wrong_sort_that_fails() -> None:
 
     run(sort, lambda: seen.append(len(rules)))
     assert seen == [2]
+
+
+class Counting(logging.Handler):
+    seen = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        Counting.seen += 1
+
+
+def right_handlers_of_a_logger() -> None:
+    log = logging.getLogger("right")
+    log.addHandler(logging.NullHandler())
+    run(lambda: log.info("x"))
+    assert len(log.handlers) == 1
+
+
+def wrong_handlers_of_a_logger() -> None:
+    log = logging.getLogger("wrong")
+
+    def add() -> None:
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
+
+    run(add, add)
+    assert len(log.handlers) == 1
+
+
+def right_log_into_a_stream() -> None:
+    text, log = io.StringIO(), logging.getLogger("stream")
+    try:
+        log.addHandler(logging.StreamHandler(text))
+    except Exception:  # that it must be observed is no error of the program
+        return
+    run(lambda: log.warning("a"), lambda: log.warning("b"))
+    assert sorted(text.getvalue().split()) == ["a", "b"]
+
+
+def wrong_two_handlers_count() -> None:
+    log = logging.getLogger("two")
+    log.addHandler(Counting())
+    log.addHandler(Counting())
+    run(lambda: log.warning("x"), lambda: log.warning("y"))
+    assert Counting.seen == 4

@@ -7,12 +7,14 @@ import contextlib
 import csv
 import datetime
 import io
+import multiprocessing.pool
 import os
 import pathlib
 import random
 import select
 import selectors
 import signal
+import socketserver
 import sqlite3
 import tempfile
 import threading
@@ -262,3 +264,11 @@ def refused_kill() -> None:
 
 def refused_database() -> None:
     sqlite3.connect(":memory:")
+
+
+def refused_pool_of_threads() -> None:
+    multiprocessing.pool.ThreadPool(2)
+
+
+def refused_server() -> None:
+    socketserver.TCPServer(("", 0), socketserver.BaseRequestHandler)

@@ -23,10 +23,11 @@ def test_it_runs_and_nothing_is_wrong(name: str) -> None:
     assert (result.verdict, result.unseen) == ("ok", []), result.why
 
 
-def test_logging_is_observed_if_it_is_named() -> None:
+@pytest.mark.parametrize("modules", [[], ["logging"]])
+def test_logging_is_observed_where_it_matters(modules: list[str]) -> None:
     """What an execution registers for the interpreter's exit is not left to it."""
     for _ in range(2):
-        result = check(imports.logs_in_two_threads, modules=["logging"])
+        result = check(imports.logs_in_two_threads, modules=modules)
         assert (result.verdict, result.unseen) == ("ok", []), result.why
         assert (result.traces or 0) > 1
     registered = atexit._ncallbacks()

@@ -28,6 +28,14 @@ class OutsideModel(Misuse):
     """The program reaches past the world: a real thread, a real lock, a sleep, a real clock."""
 
 
+class NotObserved(OutsideModel):
+    """A program uses a module in a way that must be observed: the search begins again with it."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(f"{module} is not observed: name it in modules= (--module {module})")
+        self.module = module
+
+
 class NondeterministicProgram(ExplorerError):
     """Two runs of one schedule, or of two that must be alike, differ: some state or chance lies outside the model."""
 

@@ -16,6 +16,7 @@ import select
 import selectors
 import signal
 import socket
+import socketserver
 import sqlite3
 import subprocess
 import sys
@@ -25,7 +26,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import shared_memory, synchronize
+from multiprocessing import pool, shared_memory, synchronize
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -37,6 +38,7 @@ QUEUE = "world.condition(lock) with a cell that holds the items"
 EVENT = "world.condition(lock) with a cell"
 SPAWN = "world.spawn(fn)"
 PROCESS = "a test with real processes"
+POOL = "ThreadPoolExecutor of concurrent.futures"
 SIGNAL = "a call of the handler by the program"
 DATABASE = "a dict that stands for the database"
 NETWORK = "an object of the host that stands for the other side"
@@ -73,6 +75,9 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     *((signal, name, SIGNAL) for name in (
         "signal", "alarm", "setitimer", "raise_signal", "pause", "sigwait", "sigwaitinfo", "sigtimedwait",
         "pthread_kill", "set_wakeup_fd")),
+    *((pool, name, POOL) for name in ("Pool", "ThreadPool")),
+    (pool.Pool, "__init__", POOL),
+    (socketserver.BaseServer, "__init__", NETWORK),
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.Process, "start", PROCESS),
     (queue, "SimpleQueue", QUEUE),
@@ -168,7 +173,9 @@ def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
     advice = f"Use {instead} instead"
     if explores_own_code():
         advice = "Put a stub in its place in the test"
-        if instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
+        if instead is POOL:
+            advice += f", or use a {POOL}"
+        elif instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
             advice += ", or name the module that uses it in modules=, so that it is observed"
     error = OutsideModel(
         f"{what} is outside the model: no schedule controls it. {advice}"

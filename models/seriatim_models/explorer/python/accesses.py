@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import functools
 import io
+import logging
 import types
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
+from seriatim_models.explorer.errors import NotObserved
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
@@ -192,10 +194,19 @@ ITERATING = frozenset((
 _members: dict[tuple[type, str], int] = {}
 
 
+def needs_logging() -> NoReturn:
+    """Begin the search again with `logging` observed."""
+    if now.execution is not None:
+        now.execution.search.needed.append("logging")
+    raise NotObserved("logging")
+
+
 def member(kind: type, name: str) -> int:
     """What an attribute of an object of this class is."""
     found = _members.get((kind, name))
     if found is None:
+        if issubclass(kind, logging.Filterer) and not callable(getattr(kind, name, None)):
+            needs_logging()
         found = _members[kind, name] = _member(kind, name)
     return found
 

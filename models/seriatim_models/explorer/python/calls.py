@@ -29,6 +29,7 @@ from seriatim_models.explorer.python.accesses import (
     library,
     look_inside,
     named,
+    needs_logging,
     now,
     passes_on,
     record_of,
@@ -83,11 +84,11 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     ex = now.execution
     kind = type(function)
     if ex is None or ex.current is None:
-        return None if _logs(function, kind, args, site) else function(*args, **kwargs)
+        return None if _logs(function, kind, args) else function(*args, **kwargs)
     if kind is types.FunctionType or kind is types.MethodType:
         code = function if kind is types.FunctionType else function.__func__
         if type(code) is types.FunctionType and MARK not in code.__globals__:
-            if code.__globals__ is logging.__dict__ and _logs(function, kind, args, site):
+            if code.__globals__ is logging.__dict__ and _logs(function, kind, args):
                 return None
             given = args if code is function else (function.__self__, *args)
             twin = library.observed_twin(code)
@@ -114,43 +115,29 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
 
 
 LOGGING = frozenset(
-    (
-        "debug",
-        "info",
-        "warning",
-        "warn",
-        "error",
-        "exception",
-        "critical",
-        "fatal",
-        "log",
-        "basicConfig",
-        "addHandler",
-    )
-)
-"""Functions and methods of `logging` that do nothing while a program is explored: it runs thousands of times."""
+    ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log")
+)  # fmt: skip
+"""Functions and methods that write to a log: they do nothing as long as the program has no handler of its own."""
+
+ASKING = frozenset(("getLogger", "isEnabledFor", "setLevel", "getLevelName", "addLevelName"))
+"""Those that a module calls before it logs: they need not be observed."""
 
 
-def _logs(function: Any, kind: type, args: tuple[Any, ...], site: int) -> bool:
-    """Whether a call only writes to a log, which nobody reads.
+def _logs(function: Any, kind: type, args: tuple[Any, ...]) -> bool:
+    """Whether a call only writes to a log that nobody reads.
 
-    Raises `OutsideModel` for a handler of the program: the real `logging` would keep it for the next execution.
+    Raises `NotObserved` for all else that a program does with logging: what it keeps would outlive the execution.
     """
     code = function.__func__ if kind is types.MethodType else function
-    if (
-        type(code) is not types.FunctionType
-        or code.__globals__ is not logging.__dict__
-        or code.__name__ not in LOGGING
-    ):
+    if type(code) is not types.FunctionType or code.__globals__ is not logging.__dict__:
         return False
-    if code.__name__ == "addHandler" and MARK in getattr(
-        getattr(type(args[0]), "emit", None), "__globals__", ()
+    if code.__name__ in LOGGING or (
+        code.__name__ == "addHandler" and type(args[-1]) is logging.NullHandler
     ):
-        raise OutsideModel(
-            f"a handler of the program is added to a logger at {where(site)}: what logging keeps outlives an "
-            "execution. Name it: --module logging (modules=['logging'])"
-        )
-    return True
+        return True
+    if code.__name__ not in ASKING:
+        needs_logging()
+    return False
 
 
 def _unobserved(
@@ -406,7 +393,11 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
                 for argument in args
             )
             in_one_go(ex, args, site)
+    elif kind.__init__ is logging.Handler.__init__ and kind.__module__ == "logging":
+        return kind(*args, **kwargs)  # one that writes nowhere
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
+        if kind.__init__.__globals__["__name__"] in ("logging", "logging.handlers"):
+            needs_logging()
         _unobserved(ex, kind.__init__, args, kwargs, site)
     return _made_of(ex, kind, args, kwargs, site)
 

@@ -83,6 +83,8 @@ class Search:
         """Races that were found since the search began: places to be promoted."""
         self.unseen: dict[str, None] = {}
         """What touched shared objects where no access is announced, in words: the verdict is withheld."""
+        self.needed: list[str] = []
+        """Modules that must be observed, and are not."""
         self.threads = 0
         """The most threads that an execution had."""
         self.traceback = ""
@@ -98,6 +100,11 @@ class Search:
         """Whether a timer of asyncio has ended anywhere."""
         self.timers_bounded = False
         """Whether a bound of `event_loop` has kept a timer from ending, or from waiting longer."""
+
+    def begin_again(self) -> None:
+        """Forget what was found."""
+        for found in (self.promoted, self.found, self.unseen, self.needed):
+            found.clear()
 
     def promote(self) -> None:
         """Take over what was found, and forget what only the last round saw."""

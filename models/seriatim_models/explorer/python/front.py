@@ -25,6 +25,7 @@ from seriatim_models.explorer.errors import (
     BadToken,
     Misuse,
     NondeterministicProgram,
+    NotObserved,
     OutsideModel,
 )
 from seriatim_models.explorer.model.execution import inside
@@ -125,6 +126,25 @@ def _is_there(module: str) -> bool:
 
 
 def explored(
+    target: Target,
+    search: Search,
+    strategy: Strategy | None,
+    modules: Sequence[str],
+    seconds: float | None,
+    options: dict[str, Any],
+) -> PythonResult:
+    """The promotion loop, with the modules that the program shows to be needed besides `modules`."""
+    while True:
+        try:
+            return _promoted(target, search, strategy, modules, seconds, options)
+        except NotObserved as error:
+            if error.module in modules:
+                raise
+            modules = (*modules, error.module)
+            search.begin_again()
+
+
+def _promoted(
     target: Target,
     search: Search,
     strategy: Strategy | None,
@@ -252,6 +272,8 @@ def _promoting(search: Search, look: Observer | None) -> Observer:
     """What ends a search when an execution has shown a race; all others are looked at by `look`."""
 
     def observer(world: World) -> object:
+        if search.needed:  # the program may have caught it
+            raise NotObserved(search.needed[0])
         if search.found and not world.is_replay:
             raise Promotion(", ".join(search.found))
         return None if look is None else look(world)
