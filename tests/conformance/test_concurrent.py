@@ -20,6 +20,7 @@ from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.search import TRIES, drawn, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, PlannedFault
+from seriatim_models.conformance.meanings import NOTHING
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import CONCURRENT, Answer, Fault, Request
 from seriatim_models.history import Header, HistoryError, read_history
@@ -247,7 +248,7 @@ def test_a_system_that_fails_later_does_not_take_back_what_was_found(
 class Flaky:
     """A queue whose clients lose their connections: each operation is done or not, and nobody knows."""
 
-    name, version = "flaky", ""
+    name, version, means = "flaky", "", NOTHING
     can = frozenset({"publish", "get", "autoack"})
 
     def __init__(self) -> None:

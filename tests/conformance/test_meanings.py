@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from seriatim_models.cli import run
@@ -262,3 +264,102 @@ def test_a_program_declares_in_its_hello(tmp_path: Path, capfd: pytest.CaptureFi
         assert json.loads(out.read_text())["audits"][0]["profile"] == DECLARED
         if code == 1:
             assert run([*command, "--replay", str(tmp_path / "P25.json")]) == 1
+
+
+class Consumed:
+    """A queue that pushes to one consumer a channel; `really` is what its cancel does, `means` what it declares."""
+
+    can = ("publish", "get", "consume", "cancel", "ack", "nack", "close", "redelivered")
+    means: ClassVar[dict[str, Any]] = {}
+    really = "returns"
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, str, bool]] = []
+        self.held: dict[tuple[int, int], tuple[str, tuple[int, str, bool]]] = {}
+        self.consumers: dict[tuple[int, str], Callable[..., None]] = {}
+        self.tags: Counter[int] = Counter()
+        self.n = 0
+
+    def _given(self, ch: int, ctag: str) -> tuple[str, int, bool]:
+        self.tags[ch] += 1
+        item = self.items.pop(0)
+        self.held[ch, self.tags[ch]] = ctag, item
+        return item[1], self.tags[ch], item[2]
+
+    def _push(self) -> None:
+        while self.items and self.consumers:
+            (ch, ctag), deliver = next(iter(self.consumers.items()))
+            deliver(*self._given(ch, ctag))
+
+    def _back(self, keys: list[tuple[int, int]]) -> None:
+        for key in keys:
+            place, m, _ = self.held.pop(key)[1]
+            self.items.append((place, m, True))
+        self.items.sort()
+        self._push()
+
+    def publish(self, q: str, m: str) -> None:
+        self.n += 1
+        self.items.append((self.n, m, False))
+        self._push()
+
+    def get(self, ch: int, q: str) -> tuple[str, int, bool] | None:
+        return self._given(ch, "") if self.items else None
+
+    def consume(self, ch: int, q: str, ctag: str, deliver: Callable[..., None]) -> None:
+        self.consumers[ch, ctag] = deliver
+        self._push()
+
+    def cancel(self, ch: int, ctag: str) -> None:
+        del self.consumers[ch, ctag]
+        if self.really == "returns":
+            self._back([k for k, (by, _) in self.held.items() if (k[0], by) == (ch, ctag)])
+
+    def ack(self, ch: int, dtag: int) -> None:
+        del self.held[ch, dtag]
+
+    def nack(self, ch: int, dtag: int) -> None:
+        self._back([(ch, dtag)])
+
+    def close(self, ch: int) -> None:
+        self.consumers = {k: d for k, d in self.consumers.items() if k[0] != ch}
+        self._back([k for k in self.held if k[0] == ch])
+        del self.tags[ch]
+
+
+def consumed(really: str, **means: Any) -> type[Consumed]:
+    return type("Queue", (Consumed,), {"really": really, "means": means})
+
+
+@pytest.mark.parametrize("really", ["keeps", "returns"])
+@pytest.mark.parametrize("declares", ["keeps", "returns", None])
+def test_a_cancel_does_what_it_declares(really: str, declares: str | None) -> None:
+    means = {} if declares is None else {"cancel": declares}
+    made: Any = consumed(really, **means)
+    failing = {
+        check.sentence for check in self_test(Local(made)) if check.why and not check.skipped
+    }
+    right = really == (declares or "keeps")
+    assert failing == (
+        set()
+        if right or declares is None
+        else {"a cancel does with what its consumer holds what is declared"}
+    )
+    outcome = search(Local(made), default_profile(Local(made)), BOUNDS, seed=1)
+    assert bool(outcome.witnesses) == (not right)
+    assert all(len(w.run.steps) <= 6 for w in outcome.witnesses)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_a_cancel_returns_is_recorded_as_given_back(exact: bool) -> None:
+    made: Any = consumed("returns", cancel="returns")
+    steps = [
+        ScriptStep(op="consume", ctag="c1"),
+        ScriptStep(op="publish"),
+        ScriptStep(op="consume", ch=2, ctag="c2"),
+        ScriptStep(op="cancel", ctag="c1"),
+    ]
+    steps = [msgspec.structs.replace(step, wait=exact) for step in steps]
+    events = drive(Local(made), steps).events
+    at = [(e.ev, e.ch) for e in events if e.ev in ("nack", "deliver")]
+    assert at[:3] == [("deliver", 1), ("nack", 1), ("deliver", 2)]

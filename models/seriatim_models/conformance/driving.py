@@ -356,12 +356,53 @@ class _Driver:
         channel = self.channels.get(step.ch)
         if channel is None or step.ctag not in channel.consumers.keys() - channel.cancelled:
             return None
-        self._nothing_pushed()
         request = Request(op="cancel", ch=step.ch, ctag=step.ctag)
-        self.around("cancel", request, True, ch=step.ch, ctag=step.ctag)
+        if self.system.means.cancel == "returns":
+            self._nothing_in_flight()
+            if step.ch not in self.channels:
+                return None
+            self._cancel_and_return(request)
+        else:
+            self._nothing_pushed()
+            self.around("cancel", request, True, ch=step.ch, ctag=step.ctag)
         # Its queue stays known: what is pushed to it from now on must be recorded all the same.
         channel.cancelled.add(step.ctag)
         return step
+
+    def _cancel_and_return(self, request: Request) -> None:
+        """Cancel a consumer that gives back what it holds: recorded as a nack of each, which the cancel implies.
+
+        Nothing is on its way, so what is pushed until the answer is an effect of it.
+        """
+        channel = self.channels[request.ch]
+        held = {tag: of for tag, of in channel.outstanding.items() if of[1] == request.ctag}
+        named: dict[str, object] = {"ch": request.ch, "ctag": request.ctag}
+        nacks = [
+            {"ch": request.ch, "dtag": tag, "multiple": False, "requeue": True} for tag in held
+        ]
+        if self.exact:
+            self._sure = False
+            answer = self.system.do(request)
+            refused = {} if answer.ok else {"ph": "fail", "err": str(answer.code or answer.why)}
+            self.record("cancel", **(named | refused))
+            if answer.ok:
+                for fields in nacks:
+                    self.record("nack", **fields)
+                self._settled_for(request.ch, held, back=True)
+            self.pushes(self.system.pushed())
+            return
+        for fields in nacks:
+            self.record("nack", **fields)
+            self._unfenced.append(len(self._events) - 1)
+        before = {m: self.holds[m] for m, _ in held.values() if m in self.holds}
+        self._settled_for(request.ch, held, back=True)
+        if not self.around("cancel", request, True, **named).ok:
+            # Then nothing came back.
+            for fields in nacks:
+                self.record("nack", ph="fail", **fields)
+            channel.outstanding |= held
+            self.holds |= before
+            self.ready -= before.keys()
 
     def _get(self, step: ScriptStep) -> ScriptStep:
         self._ensure(step.ch)

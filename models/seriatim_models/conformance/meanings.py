@@ -23,6 +23,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "requeue": ("place", "head", "tail", "anywhere"),
     "guarantee": ("exactly-once", "at-least-once"),
     "committed": ("next", "last"),
+    "cancel": ("keeps", "returns"),
 }
 """The values of each meaning; the first one, which is the strictest, is what an undeclared one is judged by."""
 ORDER = frozenset({"P4", "P5", "P6", "P20"})
@@ -40,6 +41,8 @@ class Meanings(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a message that was settled for good may come again (at-least-once) or not."""
     committed: str = ""
     """What the position of a commit or seek is: the next to be read, or the last that was."""
+    cancel: str = ""
+    """Whether the channel keeps what a cancelled consumer holds, or it returns to its queue, as by nack."""
 
     def __bool__(self) -> bool:
         return any(msgspec.structs.astuple(self))
@@ -57,6 +60,7 @@ NEEDS: Mapping[tuple[str, str], frozenset[str]] = {
     ("order", "group"): frozenset({"groups"}),
     **{("requeue", value): frozenset({"nack", "reject"}) for value in VALUES["requeue"]},
     **{("committed", value): frozenset({"commit"}) for value in VALUES["committed"]},
+    **{("cancel", value): frozenset({"cancel"}) for value in VALUES["cancel"]},
 }
 """What a meaning is one of: without any of these words it says nothing."""
 

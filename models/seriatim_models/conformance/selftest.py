@@ -94,6 +94,19 @@ def _settled_is_gone(talk: _Talk) -> None:
     _want(got.m == "", "m0 was acknowledged and is to come exactly once", got.m)
 
 
+def _cancelled(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("consume", ch=1, q="q", ctag="c")
+    talk.done("publish", q="q", m="m0")
+    given = talk.deliveries()
+    _want([p.m for p in given] == ["m0"], "the consumer must be given m0", [p.m for p in given])
+    talk.done("cancel", ch=1, ctag="c")
+    talk.system.sync()
+    got, returns = talk.got(), talk.system.means.cancel == "returns"
+    why = f"the cancelled consumer held m0, and cancel {talk.system.means.cancel} that"
+    _want(got.m == ("m0" if returns else ""), why, got.m)
+
+
 def _committed(talk: _Talk) -> None:
     talk.opened()
     for m in ("m0", "m1"):
@@ -321,6 +334,13 @@ _MEANINGS: tuple[tuple[str, frozenset[str], str, frozenset[str], Callable[[_Talk
         "committed",
         frozenset({"next", "last"}),
         _committed,
+    ),
+    (
+        "a cancel does with what its consumer holds what is declared",
+        frozenset({"get", "consume", "cancel"}),
+        "cancel",
+        frozenset({"keeps", "returns"}),
+        _cancelled,
     ),
 )
 """Each with the operations that it needs, and the values of a meaning that it is for."""

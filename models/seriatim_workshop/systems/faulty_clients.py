@@ -28,6 +28,7 @@ from seriatim_models.conformance.concurrent.client import (
     Receiver,
 )
 from seriatim_models.conformance.faults.described import DescribedSystem
+from seriatim_models.conformance.meanings import NOTHING
 from seriatim_models.conformance.protocol import Answer, Request
 
 T = TypeVar("T")
@@ -91,6 +92,7 @@ class FaultySystem:
     """`ConcurrentSystem` over connections that may break."""
 
     version = ""
+    means = NOTHING
 
     def __init__(
         self, name: str, connect: Callable[[Receiver], FaultyClient], *features: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from seriatim_models.conformance.meanings import Meanings
 from seriatim_models.conformance.protocol import Answer, Push, Request
 
 Receiver = Callable[[Push], None]
@@ -36,6 +37,8 @@ class ConcurrentSystem(Protocol):
     """Empty if it is not known."""
     can: frozenset[str]
     """Operations and features, see `protocol`."""
+    means: Meanings
+    """What it declares that they mean."""
 
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
         """A client of that number, which is its channel's, too. A number may come again once its client is closed.

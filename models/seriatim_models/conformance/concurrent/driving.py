@@ -88,6 +88,7 @@ class _Shared:
         self.can = system.can
         self.leases = "lease" in system.can
         self.settles = bool(SETTLING & system.can)
+        self.returns = system.means.cancel == "returns"
         self.lock = threading.Lock()
         self.stop = threading.Event()
         self.run = ConcurrentRun()
@@ -334,7 +335,8 @@ class _DrivenClient:
 
     def _cancel(self, command: ClientCommand) -> bool:
         ctag = next(reversed(self.consumers), None)
-        if ctag is None:
+        # What a cancel gives back while deliveries are on their way, no client can tell.
+        if ctag is None or (self.shared.returns and "close" in self.shared.can):
             return False
         answer = self.ask("cancel", Request(op="cancel", ch=self.ch, ctag=ctag), ctag=ctag)
         if answer is not None and answer.ok:
@@ -376,6 +378,8 @@ class _DrivenClient:
         if "close" in self.shared.can:
             self.ask("ch_close", Request(op="close", ch=self.ch))
         else:
+            if self.shared.returns:
+                self.settled()
             for ctag in [c for c, q in self.consumers.items() if q]:
                 if self.client is None:
                     return
