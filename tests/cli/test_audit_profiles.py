@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from rich.console import Console
 
 from seriatim_models.cli import run
 from seriatim_models.conformance.profiles import SYSTEMS
 from seriatim_models.history import Header, read_history, write_history
+from seriatim_models.report.audit_text import profile_lines
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 
@@ -20,6 +23,19 @@ def late(tmp_path: Path) -> Path:
     path = tmp_path / "late.jsonl"
     write_history(path, SimulatedBroker(1, 200, fault="tail").run(), Header(run="late", lvl="api"))
     return path
+
+
+def test_one_property_rules_out_and_several_rule_out() -> None:
+    shown = Console(file=StringIO(), width=80)
+    ruled_out = {"a": ["P1"], "b": ["P1", "P2"], "c": ["P1", "P2"]}
+    for line in profile_lines([], ruled_out, []):
+        shown.print(line)
+    assert isinstance(shown.file, StringIO)
+    assert [line.rstrip() for line in shown.file.getvalue().split("\n")] == [
+        "  P1 rules out a",
+        "  P1, P2 each rule out b, c",
+        "",
+    ]
 
 
 def test_every_report_names_the_profiles_that_a_recording_is_consistent_with(

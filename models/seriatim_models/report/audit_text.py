@@ -121,11 +121,12 @@ def profile_lines(
     """The profiles that what was seen is consistent with, those that properties rule out, and the others."""
     if consistent:
         yield indented(f"consistent with {', '.join(consistent)}")
-    by_cause: dict[str, list[str]] = {}
+    by_cause: dict[tuple[str, ...], list[str]] = {}
     for profile, properties in ruled_out.items():
-        by_cause.setdefault(", ".join(properties), []).append(profile)
+        by_cause.setdefault(tuple(properties), []).append(profile)
     for cause, profiles in by_cause.items():
-        yield indented(f"{cause} rules out {', '.join(profiles)}")
+        rules = "rules" if len(cause) == 1 else "each rule"
+        yield indented(f"{', '.join(cause)} {rules} out {', '.join(profiles)}")
     if unseen:
         yield indented(f"not enough seen to say of {', '.join(unseen)}")
 
