@@ -7,9 +7,11 @@ import dataclasses
 import fcntl
 import functools
 import itertools
+import pdb
 import pickle
 import queue
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -369,6 +371,17 @@ def squared(x: int) -> int:
 
 def stops_at_a_breakpoint() -> None:
     breakpoint()
+
+
+def stops_in_a_debugger_object() -> None:
+    pdb.Pdb().set_trace()
+
+
+def has_a_hook_for_breakpoints() -> None:
+    called: list[int] = []
+    sys.breakpointhook = functools.partial(called.append, 1)
+    run(breakpoint)
+    assert called == [1]
 
 
 def stops_in_pdb() -> None:

@@ -16,6 +16,7 @@ import selectors
 import signal
 import socketserver
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -240,6 +241,27 @@ def right_print_into_something() -> None:
     with contextlib.redirect_stdout(other):
         run(lambda: print("a", file=text), lambda: print("b"))
     assert text.getvalue() + other.getvalue() == "a\nb\n"
+
+
+def right_print_into_what_replaces_the_output() -> None:
+    text, before = io.StringIO(), sys.stdout
+    sys.stdout = text
+    try:
+        run(lambda: print("a"), lambda: None)
+    finally:
+        sys.stdout = before
+    assert text.getvalue() == "a\n"
+
+
+def wrong_output_is_replaced_by_two() -> None:
+    texts = [io.StringIO(), io.StringIO()]
+
+    def body(number: int) -> None:
+        sys.stdout = texts[number]
+        print(number)
+
+    run(lambda: body(0), lambda: body(1))
+    assert [text.getvalue() for text in texts] == ["0\n", "1\n"]
 
 
 def refused_selectors() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
@@ -96,6 +97,65 @@ def test_the_command_finds_shows_and_replays(
     assert "the sides were 1 and 2" in capsys.readouterr().out
 
 
+def test_a_replay_stops_in_the_debugger_where_it_goes_wrong(
+    counter: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is asked once, shows what the threads share there, and the report comes after it."""
+    out = tmp_path / "out.json"
+    run(["check", f"{counter}::test_racy", "--json", str(out)])
+    token = json.loads(out.read_text())["programs"][0]["counterexample"]["token"]
+    capsys.readouterr()
+    asked = ["check", f"{counter}::test_racy", "--replay", token, "--pdb"]
+    for said in ("p 40 + counter.value\nw\nn\nc\n", "p 40 + counter.value\nw\nn\nq\n"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+        assert run(asked) == 1
+        shown = capsys.readouterr().out
+        assert shown.count("stopped behind step") == 1
+        assert "in main: q ends, c goes on" in shown
+        assert "(schedule) 41\n" in shown
+        assert "-> assert counter.value == 2" in shown
+        assert "AssertionError: assert counter.value == 2 (the sides were 1 and 2)" in shown
+        assert "Traceback (most recent call last)" in shown
+        assert "violated: 1 program" in shown
+
+
+def test_the_debugger_stops_in_a_deadlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "test_two.py", tmp_path / "out.json"
+    path.write_text(TWO_LOCKS)
+    assert run(["check", f"{path}::test_two", "--json", str(out)]) == 1
+    token = json.loads(out.read_text())["programs"][0]["counterexample"]["token"]
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p first is second\nc\n"))
+    assert run(["check", f"{path}::test_two", "--replay", token, "--pdb"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.count("stopped behind step") == 1
+    assert "-> with first:" in shown
+    assert "(schedule) False" in shown
+    assert "GreenletExit" not in shown
+
+
+TWO_LOCKS = """
+import threading
+
+def both(first, second):
+    with first:
+        with second:
+            pass
+
+def test_two():
+    a, b = threading.Lock(), threading.Lock()
+    threads = [threading.Thread(target=both, args=locks) for locks in ((a, b), (b, a))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
 TIMERS = """
 import asyncio
 import sched
@@ -175,6 +235,8 @@ def test_the_command_says_ok(counter: Path, capsys: pytest.CaptureFixture[str]) 
         (["{file}::test_right", "--module", "no_such_module"], "no module of this name"),
         (["{file}::test_right", "--replay", "py1.x"], "was it cut"),
         (["{file}::test_right", "--replay", "sr1.x"], "begins with py1"),
+        (["{file}::test_right", "--pdb"], "--replay TOKEN --pdb"),
+        (["two-takers", "--replay", "x", "--pdb"], "--replay TOKEN --pdb"),
         (["two-takers", "--module", "queue"], "tests of your own"),
         (["two-takers", "--timers", "deadline"], "--timers is for tests of your own"),
     ],

@@ -117,6 +117,11 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
         ("locks_a_file_twice", OutsideModel, r"come no further.*plain\.py:.*modules="),
         ("stops_at_a_breakpoint", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         ("stops_in_pdb", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
+        (
+            "stops_in_a_debugger_object",
+            OutsideModel,
+            r"bdb.Bdb.set_trace.*Take it out.*plain\.py:\d+",
+        ),
         ("pickled", OutsideModel, r"pickle.dumps at plain\.py"),
         ("generator", Misuse, "yield"),
         ("takes_a_fixture", Misuse, "tmp_path"),
@@ -183,3 +188,10 @@ def plain_counter() -> Own:
 def test_a_decorated_test_fails_with_the_counterexample() -> None:
     with pytest.raises(AssertionError, match=r"replay"):
         explore(plain.racing_counter)()
+
+
+def test_a_breakpoint_that_is_switched_off_stops_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(plain.has_a_hook_for_breakpoints).verdict == "ok"
+    monkeypatch.setenv("PYTHONBREAKPOINT", "0")
+    with_threads = check(plain.stops_at_a_breakpoint)
+    assert "debugger" not in with_threads.why

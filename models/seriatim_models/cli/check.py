@@ -100,6 +100,12 @@ ANNOTATED = 3
     "--replay", "token", metavar="TOKEN", help="Run only the schedule that this token stands for."
 )
 @click.option(
+    "--pdb",
+    "debugging",
+    is_flag=True,
+    help="With --replay and FILE.py::test: stop in the debugger where the schedule goes wrong.",
+)
+@click.option(
     "--module",
     "modules",
     metavar="NAME",
@@ -126,6 +132,7 @@ def check(
     jobs: int | None,
     attributes: bool,
     token: str | None,
+    debugging: bool,
     modules: tuple[str, ...],
     timers: str,
     verbose: bool,
@@ -139,13 +146,17 @@ def check(
     search = SearchOptions(strategy, budget, seed, attributes, timers)
     report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
+    if debugging and not (own and token):
+        raise UsageError(
+            "--pdb stops in one schedule: seriatim check FILE.py::test --replay TOKEN --pdb"
+        )
     if own:
         if len(own) < len(names) or mutant_id or all_mutants or (token and len(own) > 1):
             raise UsageError(
                 "tests of your own (FILE.py::test) go without programs and mutants; "
                 "--replay needs one test"
             )
-        report.programs.extend(own_runs(names, search, modules, token, jobs))
+        report.programs.extend(own_runs(names, search, modules, token, jobs, debugging))
         report.seconds = time.monotonic() - begun
         return finish(report, out, verbose)
     if modules or timers != "any":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import bdb
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,11 +86,19 @@ def own_runs(
     modules: tuple[str, ...],
     token: str | None,
     processes: int | None = None,
+    debugging: bool = False,
 ) -> list[ProgramRun]:
-    """Run each test under its schedules, or under the one of a token; so many side by side. Raises `UsageError`."""
+    """Run each test under its schedules, or under the one of a token; so many side by side. Raises `UsageError`.
+
+    `debugging`: stop in a debugger where the schedule of the token goes wrong.
+    """
     jobs = [
-        OwnTest(name, target, search, modules, token) for name in names for target in tests_in(name)
+        OwnTest(name, target, search, modules, token, debugging)
+        for name in names
+        for target in tests_in(name)
     ]
+    if debugging:
+        return [job.run() for job in jobs]
     return run_jobs(jobs, "tests", processes)
 
 
@@ -103,6 +112,7 @@ class OwnTest:
     search: SearchOptions
     modules: tuple[str, ...]
     token: str | None
+    debugging: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +122,7 @@ class OwnTest:
     def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
         """Explore it. Raises `UsageError`."""
         from seriatim_models.explorer import Dpor, ExplorerError, Pct, Pos, Random, Replay, Watch
+        from seriatim_models.explorer.python.debugger import step_to_stop_at
         from seriatim_models.explorer.python.execution import Search
         from seriatim_models.explorer.python.front import explored, known_modules
 
@@ -134,6 +145,10 @@ class OwnTest:
                 result = explored(
                     self.target, state, strategy, self.modules, search.seconds, options
                 )
+                if self.debugging and result.counterexample is not None:
+                    state.stop_at = step_to_stop_at(result.counterexample)
+                    with suppress(bdb.BdbQuit):
+                        explored(self.target, state, strategy, self.modules, None, {})
             except ExplorerError as error:
                 raise UsageError(f"{self.asked}: {error}") from error
             return own_run(self.target, result, search, self.modules)

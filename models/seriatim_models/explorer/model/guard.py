@@ -7,6 +7,7 @@ What is written in C can be refused in its module only; `survey` finds it where 
 
 from __future__ import annotations
 
+import bdb
 import builtins
 import linecache
 import multiprocessing
@@ -38,6 +39,7 @@ QUEUE = "world.condition(lock) with a cell that holds the items"
 EVENT = "world.condition(lock) with a cell"
 SPAWN = "world.spawn(fn)"
 PROCESS = "a test with real processes"
+DEBUGGER = "the counterexample, which shows each step,"
 POOL = "ThreadPoolExecutor of concurrent.futures"
 SIGNAL = "a call of the handler by the program"
 DATABASE = "a dict that stands for the database"
@@ -78,6 +80,7 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     *((pool, name, POOL) for name in ("Pool", "ThreadPool")),
     (pool.Pool, "__init__", POOL),
     (socketserver.BaseServer, "__init__", NETWORK),
+    *((bdb.Bdb, name, DEBUGGER) for name in ("set_trace", "run", "runeval", "runcall")),
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.Process, "start", PROCESS),
     (queue, "SimpleQueue", QUEUE),
@@ -173,7 +176,11 @@ def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
     advice = f"Use {instead} instead"
     if explores_own_code():
         advice = "Put a stub in its place in the test"
-        if instead is POOL:
+        if instead is DEBUGGER:
+            advice = (
+                "Take it out: the counterexample shows each step, and its replay stops with --pdb"
+            )
+        elif instead is POOL:
             advice += f", or use a {POOL}"
         elif instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
             advice += ", or name the module that uses it in modules=, so that it is observed"

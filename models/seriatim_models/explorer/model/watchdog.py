@@ -47,6 +47,20 @@ SIGNAL = getattr(signal, "SIGURG", None)
 _sleep, _now = time.sleep, time.monotonic
 
 
+_asking: list[None] = []
+"""One entry while somebody is asked."""
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """While the body runs a person is asked what to do, and may think as long as they like."""
+    _asking.append(None)
+    try:
+        yield
+    finally:
+        _asking.pop()
+
+
 class Watch:
     """One exploration that is watched."""
 
@@ -73,7 +87,7 @@ class Watch:
         ex = bottom.f_locals.get("ex")
         # A module of ordinary Python that is imported is progress, too: rewriting a large one takes a second.
         seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
-        if seen != self._seen:
+        if seen != self._seen or _asking:
             self._seen, self._still = seen, 0.0
             return
         self._still += EVERY

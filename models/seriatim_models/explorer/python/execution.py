@@ -85,6 +85,8 @@ class Search:
         """What touched shared objects where no access is announced, in words: the verdict is withheld."""
         self.needed: list[str] = []
         """Modules that must be observed, and are not."""
+        self.stop_at: int | None = None
+        """The number of the step behind which a debugger stops, see `debugger`."""
         self.threads = 0
         """The most threads that an execution had."""
         self.traceback = ""

@@ -16,6 +16,7 @@ from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python.accesses import forget_classes, now
 from seriatim_models.explorer.python.asyncio_state import leftovers
+from seriatim_models.explorer.python.debugger import stopping
 from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution, Search
 from seriatim_models.explorer.python.lifetimes import MortalExecution
 from seriatim_models.explorer.python.primitives import here
@@ -111,6 +112,8 @@ class PythonProgram:
         execution = world._ex
         assert isinstance(execution, PythonExecution)
         now.execution = execution
+        if self.search.stop_at is not None:
+            execution.switch = stopping(execution, self.search.stop_at)
         self.executions += 1
         if self.executions % COLLECT_EVERY == 0:
             forget_classes()

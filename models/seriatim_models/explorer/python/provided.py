@@ -234,6 +234,8 @@ def sys_module(ex: PythonExecution) -> types.ModuleType:
     """`sys` for one execution; the sandbox adds its modules."""
     copy = _copied(sys)
     copy.__dict__.update(_getframe=_getframe, meta_path=list(sys.meta_path))
+    # What a program sets in it (`sys.stdout`) is a global as that of an observed module.
+    copy.__dict__[MODULE_TOKEN] = ObjectRecord(copy, "global sys", OF_EXECUTION, 3, True, None)
     return copy
 
 
@@ -256,14 +258,27 @@ def no_debugger(*args: object, **options: object) -> None:
     caller = _getframe()
     raise OutsideModel(
         f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}: a debugger cannot be entered while every schedule "
-        "is run. Take out breakpoint() or pdb.set_trace(): the counterexample shows each step"
+        "is run. Take out breakpoint() or pdb.set_trace(): the counterexample shows each step, and its replay stops in "
+        "the debugger with --pdb"
     )
+
+
+def no_breakpoint(*args: object, **options: object) -> object:
+    """`breakpoint`: a hook of the program's own is called, and none with ``PYTHONBREAKPOINT=0``."""
+    ex, _ = here()
+    hook = getattr(ex.modules.get("sys"), "breakpointhook", sys.breakpointhook)
+    if hook is not sys.breakpointhook:
+        return hook(*args, **options)
+    if os.environ.get("PYTHONBREAKPOINT") != "0":
+        no_debugger()
+    return None
 
 
 def pdb_module(ex: PythonExecution) -> types.ModuleType:
     """`pdb` for one execution: the real one, which stops nowhere."""
     copy = _copied(importlib.import_module("pdb"))
-    copy.__dict__.update(set_trace=no_debugger)
+    names = ("set_trace", "run", "runeval", "runcall", "post_mortem", "pm")
+    copy.__dict__.update(dict.fromkeys(names, no_debugger))
     return copy
 
 

@@ -27,7 +27,7 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
 from seriatim_models.explorer.python import asyncio_state
-from seriatim_models.explorer.python.accesses import MARK, now, touch_all
+from seriatim_models.explorer.python.accesses import MARK, get, now, touch_all
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution, Search
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
@@ -37,7 +37,7 @@ from seriatim_models.explorer.python.provided import (
     PROVIDED,
     REBOUND,
     Modules,
-    no_debugger,
+    no_breakpoint,
     rebound,
 )
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
@@ -171,7 +171,7 @@ class Sandbox:
             **HOOKS,
             "__import__": self.import_,
             "print": swallowed,
-            "breakpoint": no_debugger,
+            "breakpoint": no_breakpoint,
             "__build_class__": build_class,
             "id": stable_id,
         }
@@ -412,7 +412,7 @@ def swallowed(*values: Any, file: Any = None, **options: Any) -> None:
     touch_all(False, 0, *values, deep=True)
     ex = now.execution
     if file is None and ex is not None:
-        file = getattr(ex.modules.get("sys"), "stdout", None) or sys.stdout
+        file = get(ex.modules.get("sys", sys), "stdout", 0)
         if file is ex.search.stdout:
             file = sys.stdout  # `contextlib.redirect_stdout` has put another there
     if file is not None and ex is not None and file not in ex.search.outputs:
