@@ -226,6 +226,18 @@ def test_what_violates_is_kept_and_replays(
     assert run(["conform", "--exec", example(), "--replay", str(tmp_path / "P1.json")]) == 0
 
 
+@pytest.mark.parametrize(
+    ("fault", "at_the_end"), [("skips-tags", True), ("pushes-after-cancel", False)]
+)
+def test_it_is_said_who_takes_out_what_is_left(
+    fault: str, at_the_end: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A witness may end with what no command of the script asked for."""
+    assert conform(tmp_path, 60, "--exec", faulty(fault)) == 1
+    output = capsys.readouterr().out
+    assert ("channel 1000 takes out" in " ".join(output.split())) == at_the_end
+
+
 def test_a_right_one_ends_well_and_its_history_is_kept(tmp_path: Path) -> None:
     assert conform(tmp_path, 30, "--exec", example()) == 0
     assert read_history(tmp_path / "well.jsonl").events

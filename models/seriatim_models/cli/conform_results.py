@@ -14,7 +14,7 @@ from rich.text import Text
 
 from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.conformance.driving import DrivenRun
+from seriatim_models.conformance.driving import DRAIN, DrivenRun
 from seriatim_models.conformance.judging import default_profile
 from seriatim_models.conformance.meanings import DECLARED
 from seriatim_models.conformance.profiles import SYSTEMS, Profile
@@ -180,6 +180,12 @@ def _print_script(
     if len(steps) > SHOWN:
         more = f"        ... and {len(steps) - SHOWN:,} more, see the file"
         console.print(Text(more))
+    if any(event.ch == DRAIN for event in witness.finding.witness):
+        at_the_end = (
+            "  at the end consumers are cancelled or channels closed, and channel "
+            f"{DRAIN} takes out what is left"
+        )
+        console.print(Text(at_the_end))
     if script is None:
         return
     if witness.again < witness.runs:
