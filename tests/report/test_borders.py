@@ -13,7 +13,8 @@ from seriatim_models.cli import run
 from seriatim_models.report.history_view import story_id
 from seriatim_models.report.visible import LONG, one_line, shortened, titled, visible
 
-EVIL = "q\x00\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnorw\u2066\u200b\ufffe<img src=x onerror=alert(1)>]]>&\"'[red]"
+EVIL = "q\x00\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnorw\u2066\u200b\ufffe<img src=x onerror=alert(1)>]]>&\"'"
+EVIL += "[red][/no]\nok: all is well\r"
 HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufffe\uffff]"
 )
@@ -48,11 +49,17 @@ def test_no_name_commands_the_terminal_or_breaks_the_xml(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = recording(tmp_path / "a.jsonl", f"run {EVIL}", EVIL)
-    page, xml = tmp_path / "a.html", tmp_path / "a.xml"
+    page, xml, saved = (tmp_path / f"a.{form}" for form in ("html", "xml", "json"))
+    svg = tmp_path / "b.svg"
     assert run(["audit", str(path), "--html", str(page), "--junit", str(xml)]) == 1
-    assert run(["show", str(path), "--html", str(tmp_path / "b.html")]) == 0
+    assert run(["audit", str(path), "-v", "--json", str(saved)]) == 1
+    assert run(["show", str(saved)]) == 1
+    assert run(["show", str(path), "--html", str(tmp_path / "b.html"), "--svg", str(svg)]) == 0
     assert run(["lint", str(path)]) == 0
     said = capsys.readouterr()
+    assert not re.search(r"^\W*ok: all is well", said.out, re.MULTILINE), "a line that is not ours"
+    assert not HARMFUL.search(svg.read_text())
+    assert any("\u241b" in "".join(e.itertext()) for e in ET.parse(svg).iter())
     for text in (said.out, said.err):
         assert not HARMFUL.search(text), HARMFUL.search(text)
     assert "\u241b]0;own" in said.out.replace("\n", ""), "it is shown all the same"
@@ -63,6 +70,33 @@ def test_no_name_commands_the_terminal_or_breaks_the_xml(
         assert not HARMFUL.search(text.replace("\r", ""))
         assert "<img src=x" not in text
         assert "\\u001b" not in text
+
+
+def test_a_name_of_any_length_takes_a_line_or_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = recording(tmp_path / "a.jsonl", "r" * 50_000, "q" * 50_000)
+    for command in (["audit"], ["audit", "-v"], ["show"], ["lint"]):
+        assert run([*command, str(path)]) in (0, 1)
+        assert len(capsys.readouterr().out) < 20_000, command
+
+
+def test_what_is_left_out_is_folded_and_counted_as_one_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = recording(tmp_path / "a.jsonl", "r", "q" * 100)
+    path.write_text(path.read_text().replace('"ph": "invoke"', f'"ph": "{"x y" * 40}"', 1))
+    for command in ("audit", "show"):
+        run([command, str(path)])
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[4], lines[-1]]))
+    for command in ("audit", "show"):
+        run([command, str(path)])
+        said = capsys.readouterr().out
+        assert "1 line left out" in said
+        assert not re.search(r"\b1 (\w+ )?(lines|events|executions)\b", said), said
 
 
 def test_an_error_of_a_stranger_is_shown_as_symbols(capsys: pytest.CaptureFixture[str]) -> None:

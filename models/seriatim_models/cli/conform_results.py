@@ -27,7 +27,15 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.causes import causes
 from seriatim_models.report import AuditRun
 from seriatim_models.report.audit_text import counts, profile_lines, property_table, violation
-from seriatim_models.report.terminal import STYLES, ShellCommand, table, titled, verdict_text
+from seriatim_models.report.terminal import (
+    STYLES,
+    ShellCommand,
+    quantity,
+    table,
+    titled,
+    verdict_text,
+)
+from seriatim_models.report.visible import in_a_line
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.search import SearchOutcome, Witness
@@ -43,7 +51,7 @@ def held_to(console: Console, system: System, profile: str, own: tuple[str, ...]
     """
     chosen = find_profile(profile) if profile else default_profile(system)
     if chosen.id == DECLARED:
-        console.print(Text(f"held to {chosen.title}"))
+        console.print(Text(f"held to {in_a_line(chosen.title)}"))
     return with_own(chosen, own)
 
 
@@ -129,8 +137,9 @@ def print_outcome(
                 _print_script(console, witness, saved.get(finding.property), words)
         console.print()
     ended = ", until the time was over" if outcome.ended == "time" else ""
-    facts = f"{outcome.scripts:,} scripts, {outcome.steps:,} steps, seed {outcome.seed}{ended}"
-    title = f"{outcome.name} ({facts})"
+    scripts, steps = quantity(outcome.scripts, "script"), quantity(outcome.steps, "step")
+    facts = f"{scripts}, {steps}, seed {outcome.seed}{ended}"
+    title = f"{in_a_line(outcome.name)} ({facts})"
     if verbose:
         console.print(titled(title, property_table(outcome.findings, sentences, set())))
         if outcome.profiles:

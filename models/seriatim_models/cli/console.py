@@ -25,6 +25,7 @@ from rich.segment import Segment
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.files import write_whole
 from seriatim_models.report import Report
+from seriatim_models.report.terminal import quantity
 from seriatim_models.report.visible import visible
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class ProgressDisplay:
         self._done += 1
         self._progress.update(self._task, completed=self._done, refresh=True)
         if not self._live:
-            detail = f", {executions:,} executions" if executions else ""
+            detail = f", {quantity(executions, 'execution')}" if executions else ""
             self._line(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}")
 
     def completed(self, done: int, name: str, text: str) -> None:
@@ -230,7 +231,7 @@ class ProgressDisplay:
             nonlocal executions
             executions = count
             rate = count / max(time.monotonic() - begun, 1e-9)
-            self.note(name, text or f"{count:,} executions, {rate:,.0f}/s")
+            self.note(name, text or f"{quantity(count, 'execution')}, {rate:,.0f}/s")
 
         yield report
         self.finished(name, time.monotonic() - begun, executions)

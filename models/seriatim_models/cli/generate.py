@@ -10,6 +10,7 @@ from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import COUNT, HELP, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import how_to_install
+from seriatim_models.report.terminal import quantity
 
 
 @click.command(
@@ -97,7 +98,8 @@ def generate(
     except (OSError, HistoryError, PipelineError) as error:
         raise UsageError(str(error)) from error
     console = Outputs().console
-    console.print(f"{folder}: {made.events:,} events in {len(made.files)} files, seed {seed}")
+    counted = f"{quantity(made.events, 'event')} in {quantity(len(made.files), 'file')}"
+    console.print(f"{folder}: {counted}, seed {seed}", markup=False)
     expected = ", ".join(f"{p} {n}" for p, n in made.expected.items()) or "none"
     console.print(f"violations to be found: {expected}")
     return 0

@@ -20,7 +20,7 @@ from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson
-from seriatim_models.report.terminal import table, titled
+from seriatim_models.report.terminal import quantity, table, titled
 
 READABLE = 100  # columns; longer lines of prose are hard to read, programs are shorter
 
@@ -236,13 +236,17 @@ def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
     if last is None or last.verdict == "ok":
         traces = sum(r.traces or 0 for r in results.values())
         over = (
-            f": {len(results)} programs, {traces:,} traces, and nothing is wrong" if results else ""
+            f": {quantity(len(results), 'program')}, {quantity(traces, 'trace')}, and nothing is wrong"
+            if results
+            else ""
         )
         console.print(Text(f"Right{over}.", style="bold green"))
         learned.add(lesson.name)
         return 0
     for other, result in list(results.items())[:-1]:
-        console.print(Text(f"{other}: right, {result.traces:,} traces", style="green"))
+        console.print(
+            Text(f"{other}: right, {quantity(result.traces or 0, 'trace')}", style="green")
+        )
     if last.counterexample is None:
         console.print(Text(f"{name}: not decided: {last.why}", style="yellow"))
         return 3

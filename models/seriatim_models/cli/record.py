@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.described_systems import opened, system_options
@@ -32,7 +34,8 @@ from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.history.event import GAP
 from seriatim_models.report.document import indented
-from seriatim_models.report.terminal import table, titled
+from seriatim_models.report.terminal import quantity, table, titled
+from seriatim_models.report.visible import in_a_line
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.wire_recording import WireRecorder
@@ -163,7 +166,7 @@ def record(
         count = write_history(out, recorder.events, header)
     except HistoryError as error:
         raise UsageError(str(error)) from error
-    console.print(f"{count:,} events in {out}", soft_wrap=True)
+    console.print(f"{quantity(count, 'event')} in {out}", markup=False, soft_wrap=True)
     if recorder.unreadable:
         console.print(f"{recorder.unreadable} connections could not be read to their end")
     if recorder.full:
@@ -224,7 +227,8 @@ def _recorded(
     except HistoryError as error:
         raise UsageError(str(error)) from error
     console.print(
-        f"{recording.count:,} events in {out}: {run.commands:,} commands, {run.unknown:,} of unknown outcome"
+        f"{quantity(recording.count, 'event')} in {out}: "
+        f"{quantity(run.commands, 'command')}, {run.unknown:,} of unknown outcome"
     )
     if system.one_at_a_time:
         console.print("it speaks seriatim-conform/1: its clients took turns")
@@ -234,7 +238,9 @@ def _recorded(
     if not run.drained:
         why = f" ({run.undrained})" if run.undrained else ""
         unseen = f"the queues were not seen empty at the end{why}"
-        console.print(f"{unseen}: what is missing is not known to be lost", soft_wrap=True)
+        console.print(
+            f"{unseen}: what is missing is not known to be lost", markup=False, soft_wrap=True
+        )
     return 0
 
 
@@ -300,9 +306,10 @@ def lint(file: str, json: str | None) -> int:
 def show(console: Console, file: str, open_hints: list[Hint]) -> None:
     """Print the hints as a table."""
     if not open_hints:
-        console.print(f"{file} leaves nothing open")
+        console.print(Text(f"{file} leaves nothing open"))
         return
     shown = table("hint", "count", "what is left open", "the first", right=("count",))
     for hint in open_hints:
-        shown.add_row(hint.id, f"{hint.count:,}", hint.sentence, hint.example)
+        said, first = (escape(in_a_line(text)) for text in (hint.sentence, hint.example))
+        shown.add_row(hint.id, f"{hint.count:,}", said, first)
     console.print(titled(f"What {file} leaves open", shown))

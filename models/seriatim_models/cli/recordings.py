@@ -18,7 +18,8 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
 from seriatim_models.report.story import Story
-from seriatim_models.report.terminal import table, titled
+from seriatim_models.report.terminal import indented, quantity, table, titled
+from seriatim_models.report.visible import in_a_line
 
 PICTURE_MAX = (
     64 * 2**20
@@ -87,7 +88,9 @@ def show_history(path: Path, console: Console) -> None:
         "level": header.lvl,
         "broker": header.broker,
     }
-    console.print(Text(", ".join(f"{name} {value}" for name, value in about.items() if value)))
+    console.print(
+        Text(", ".join(f"{name} {in_a_line(value)}" for name, value in about.items() if value))
+    )
     kinds: dict[str, list[str]] = {}
     for e in history.events:
         kinds.setdefault(e.ev, []).append(e.q)
@@ -99,11 +102,14 @@ def show_history(path: Path, console: Console) -> None:
     )
     for kind, queues in sorted(kinds.items(), key=lambda item: -len(item[1])):
         common = Counter(q for q in queues if q).most_common(3)
-        shown.add_row(escape(kind), f"{len(queues):,}", escape(", ".join(q for q, _ in common)))
-    console.print(titled(f"{path}: {len(history.events):,} events", shown))
-    if history.quarantine:
-        console.print(
-            Text(f"{len(history.quarantine):,} lines left out, the first of them:", style="yellow")
+        shown.add_row(
+            escape(in_a_line(kind)),
+            f"{len(queues):,}",
+            escape(", ".join(in_a_line(q) for q, _ in common)),
         )
+    console.print(titled(f"{path}: {quantity(len(history.events), 'event')}", shown))
+    if history.quarantine:
+        left = quantity(len(history.quarantine), "line")
+        console.print(Text(f"{left} left out, the first of them:", style="yellow"))
         for line in history.quarantine[:5]:
-            console.print(Text(f"  line {line.line}: {line.reason}"))
+            console.print(indented(in_a_line(f"line {line.line}: {line.reason}")))

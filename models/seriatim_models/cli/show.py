@@ -36,6 +36,7 @@ from seriatim_models.report.stepper import page
 from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled, verdict_text
 from seriatim_models.report.timeline import timeline_svg
+from seriatim_models.report.visible import in_a_line
 
 FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 
@@ -137,7 +138,7 @@ def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> Non
         if n == 0:
             put(target, page(story).encode())
         where = f"{target} shows it" if n == 0 else "has a violation too, and is not on the page"
-        out.console.print(Text(f"{run}: {where}"), soft_wrap=True)
+        out.console.print(Text(f"{in_a_line(run)}: {where}"), soft_wrap=True)
 
 
 def show_verdicts(path: Path, out: Outputs) -> int:
@@ -153,13 +154,13 @@ def show_verdicts(path: Path, out: Outputs) -> int:
     )
     for result in saved.results:
         shown.add_row(
-            escape(result.property),
+            escape(in_a_line(result.property)),
             verdict_text(result.verdict),
             f"{result.n_tested:,}",
             f"{result.n_untestable:,}",
-            escape(result.subject),
+            escape(in_a_line(result.subject)),
         )
-    out.console.print(titled(f"{path}: {saved.command}", shown))
+    out.console.print(titled(f"{path}: {in_a_line(saved.command)}", shown))
     return saved.exit_code
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.cli.console import Visible, terminal
+from seriatim_models.report.terminal import quantity
 
 if TYPE_CHECKING:
     from seriatim_models.pipeline.stream.streaming import StreamProgress
@@ -63,7 +64,8 @@ class LineView:
         wrong = f", violated: {', '.join(progress.violated)}" if progress.violated else ""
         more = "".join(f", {part}" for part in left_out(progress))
         self._print(
-            f"batch {progress.batch}: {progress.files:,} files, {progress.events:,} events{more}{wrong} "
+            f"batch {progress.batch}: {quantity(progress.files, 'file')}, "
+            f"{quantity(progress.events, 'event')}{more}{wrong} "
             f"({progress.seconds:.1f} s)"
         )
 

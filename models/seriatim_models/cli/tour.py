@@ -25,7 +25,7 @@ from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import LessonLink, TourSections, mutant_page
 from seriatim_models.report.matrix_view import MatrixSection
-from seriatim_models.report.terminal import STYLES, indented
+from seriatim_models.report.terminal import STYLES, indented, quantity
 from seriatim_models.report.text import (
     counterexample,
     failures,
@@ -235,6 +235,6 @@ def _print_race(console: Console, race: MutantRun, repaired: ProgramRun | None) 
             console.print(part, soft_wrap=isinstance(part, Text), crop=False)
     if repaired is not None:
         extent = "in all of" if repaired.exhausted else "after"
-        traces = f"{repaired.traces or repaired.complete:,} traces of {repaired.program}"
+        traces = f"{quantity(repaired.traces or repaired.complete, 'trace')} of {repaired.program}"
         line = f"With the repair: {repaired.verdict.value} {extent} {traces}."
         console.print(Text(line, style=STYLES[repaired.verdict]), soft_wrap=True)

@@ -15,7 +15,8 @@ from seriatim_models.cli.options import HELP, F, json_output, lines
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.properties.base import Verdict
-from seriatim_models.report.terminal import table, titled, verdict_text
+from seriatim_models.report.terminal import quantity, table, titled, verdict_text
+from seriatim_models.report.visible import in_a_line
 
 if TYPE_CHECKING:
     from seriatim_models.conformance.vectors import VectorResult
@@ -77,10 +78,12 @@ def consume(
     for each in results:
         verdict = verdict_of(each)
         shown.add_row(each.id, verdict_text(verdict), ", ".join(each.agrees), escape(each.title))
-    out.console.print(titled(f"{system.name} against {len(results)} vectors", shown))
+    out.console.print(
+        titled(f"{in_a_line(system.name)} against {quantity(len(results), 'vector')}", shown)
+    )
     for each in results:
         if each.why:
-            out.console.print(Text(f"{each.id}: {each.why}"))
+            out.console.print(Text(in_a_line(f"{each.id}: {each.why}")))
     if json is not None:
         put(json, known.encode({"schema": "seriatim-vectors-judged/1", "results": results}))
     verdicts = {verdict_of(each) for each in results}
@@ -129,5 +132,5 @@ def fill(
         raise UsageError(str(error)) from error
     for vector in made:
         put(str(into / f"{vector.id}.json"), known.encode(vector))
-    Outputs().console.print(f"{len(made)} vectors in {into}")
+    Outputs().console.print(f"{quantity(len(made), 'vector')} in {into}", markup=False)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape
 from rich.table import Table
@@ -15,7 +16,15 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.causes import causes
 from seriatim_models.properties.intervals import Interval, drawn, intervals
 from seriatim_models.report.model import AuditRun
-from seriatim_models.report.terminal import STYLES, indented, table, titled, verdict_text
+from seriatim_models.report.terminal import (
+    STYLES,
+    indented,
+    quantity,
+    table,
+    titled,
+    verdict_text,
+)
+from seriatim_models.report.visible import in_a_line
 
 BARS_MAX = 16  # bars of one finding; a violation has a handful
 BARS_WIDTH = 60  # columns of a bar, where there is room for its label beside it
@@ -32,8 +41,8 @@ def audit_parts(
     `sentences` are those of the properties, by id. `verbose` has a row for each property and each profile; `more` is
     what a reader types for that.
     """
-    facts = f"{audit.engine}, profile {audit.profile}, {audit.events:,} events"
-    title = f"Audit of {', '.join(audit.paths)} ({facts})"
+    facts = f"{audit.engine}, profile {audit.profile}, {quantity(audit.events, 'event')}"
+    title = f"Audit of {', '.join(map(in_a_line, audit.paths))} ({facts})"
     yield indented(Text(title, style="bold"), 0)
     yield from _quarantine(audit)
     for cause in causes(audit.findings):
@@ -43,12 +52,13 @@ def audit_parts(
     explained: set[str] = set()
     for recording, findings in audit.by_recording().items():
         yield Text()
+        name = in_a_line(recording)
         if verbose:
-            yield titled(recording, property_table(findings, sentences, explained))
+            yield titled(name, property_table(findings, sentences, explained))
             if recording in profiles:
-                yield titled(f"{recording} as a system", _profile_table(profiles[recording]))
+                yield titled(f"{name} as a system", _profile_table(profiles[recording]))
         else:
-            yield from counts(recording, findings, more)
+            yield from counts(name, findings, more)
             yield from _standing_lines(profiles.get(recording, []))
 
 
@@ -56,7 +66,7 @@ class Bars:
     """The witness as intervals, a line each, as wide as the terminal has room beside their labels."""
 
     def __init__(self, rows: Sequence[Interval]) -> None:
-        self._rows = rows
+        self._rows = [msgspec.structs.replace(r, label=in_a_line(r.label)) for r in rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         labels = max(len(line) for line in drawn(self._rows, 1).splitlines())
@@ -70,8 +80,8 @@ def violation(cause: Sequence[Finding], sentences: dict[str, str]) -> Iterator[R
     headline = Text.assemble(
         (f"{finding.property} violated", STYLES[Verdict.VIOLATED]),
         f" {finding.n_violations:,} times" if finding.n_violations > 1 else "",
-        f" in {finding.subject}" if finding.subject else "",
-        f": {finding.explanation}" if finding.explanation else "",
+        f" in {in_a_line(finding.subject)}" if finding.subject else "",
+        f": {in_a_line(finding.explanation)}" if finding.explanation else "",
     )
     yield indented(headline, 0)
     if finding.property in sentences:
@@ -112,7 +122,7 @@ def counts(name: str, findings: Sequence[Finding], more: str = "-v") -> Iterator
     yield indented(Text.assemble(named, numbers, f"; {more} lists them"), 0)
     for finding in by_verdict[Verdict.INCONCLUSIVE]:
         if finding.explanation:
-            yield indented(f"{finding.property} inconclusive: {finding.explanation}")
+            yield indented(f"{finding.property} inconclusive: {in_a_line(finding.explanation)}")
 
 
 def profile_lines(
@@ -161,7 +171,7 @@ def property_table(
             finding.property,
             verdict_text(finding.verdict),
             f"{finding.n_tested:,}" + (f" of {of:,}" if finding.n_untestable else ""),
-            escape(shown),
+            escape(in_a_line(shown)),
         )
     return made
 
@@ -178,13 +188,15 @@ def _profile_table(rows: Sequence[ProfileConsistency]) -> Table:
     made = table("profile", "", "because")
     for row in rows:
         verdict = Text(CONSISTENCY[row.verdict], style=STYLES[row.verdict])
-        made.add_row(row.profile, verdict, escape(row.why))
+        made.add_row(row.profile, verdict, escape(in_a_line(row.why)))
     return made
 
 
 def _quarantine(audit: AuditRun) -> Iterator[RenderableType]:
     if not audit.quarantined:
         return
-    yield Text(f"{audit.quarantined:,} lines left out of the audit, among them:", style="yellow")
+    left = quantity(audit.quarantined, "line")
+    yield Text(f"{left} left out of the audit, among them:", style="yellow")
     for line in audit.quarantine[:5]:
-        yield Text(f"  {line.file}:{line.line}: {line.reason}")
+        where = f"{line.file}:{line.line}" if line.line else line.file  # 0: the whole file
+        yield indented(in_a_line(f"{where}: {line.reason}"))

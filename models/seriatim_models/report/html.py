@@ -16,6 +16,7 @@ from markupsafe import Markup
 from seriatim_models.report import figures
 from seriatim_models.report.model import MutantRun, ProgramRun, Report, worst
 from seriatim_models.report.templating import render
+from seriatim_models.report.terminal import quantity
 
 if TYPE_CHECKING:
     from seriatim_models.programs.bug_catalogue import BugCase
@@ -65,7 +66,7 @@ def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
     found = []
     if report.programs:
         traces = sum(run.traces or 0 for run in report.programs)
-        of = f"{len(report.programs)} programs, {traces:,} traces"
+        of = f"{quantity(len(report.programs), 'program')}, {quantity(traces, 'trace')}"
         verdict = worst(run.verdict for run in report.programs)
         found.append(ReportPart("programs", "Programs", of, verdict.value))
     if more.matrix:
@@ -77,7 +78,9 @@ def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
         found.append(ReportPart("mutants", "Mutants", of))
     if report.audits:
         events = sum(audit.events for audit in report.audits)
-        found.append(ReportPart("recordings", "Recordings", f"{events:,} events of real systems"))
+        found.append(
+            ReportPart("recordings", "Recordings", f"{quantity(events, 'event')} of real systems")
+        )
     if rows:
         found.append(ReportPart("properties", "Properties", f"{tested} of {len(rows)} had a case"))
     if more.fairness:

@@ -17,6 +17,11 @@ from seriatim_models.properties.base import Verdict
 STYLES = {Verdict.OK: "green", Verdict.VIOLATED: "bold red", Verdict.INCONCLUSIVE: "yellow"}
 
 
+def quantity(n: int, thing: str) -> str:
+    """So many of a thing, whose plural ends in s."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def verdict_text(verdict: Verdict) -> Text:
     """A verdict in its colour."""
     return Text(verdict.value, style=STYLES[verdict])
@@ -41,7 +46,7 @@ def titled(title: str, made: Table) -> RenderableType:
 
 def indented(text: Text | str, by: int = 2) -> RenderableType:
     """A paragraph that is folded to the width of the terminal, `by` columns further right."""
-    return Padding(text, (0, 0, 0, by))
+    return Padding(Text(text) if isinstance(text, str) else text, (0, 0, 0, by))
 
 
 class ShellCommand:

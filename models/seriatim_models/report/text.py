@@ -16,6 +16,7 @@ from seriatim_models.report.terminal import (
     STYLES,
     ShellCommand,
     indented,
+    quantity,
     table,
     titled,
     verdict_text,
@@ -35,15 +36,15 @@ def summary(report: Report) -> Text:
     facts = []
     if report.programs:
         facts.append(
-            f"{_count(report.programs, 'program')}, {report.traces:,} trace{'s' * (report.traces != 1)}"
+            f"{quantity(len(report.programs), 'program')}, {quantity(report.traces, 'trace')}"
         )
     if report.mutants:
         killed = sum(m.as_expected for m in report.mutants)
-        facts.append(f"{killed} of {_count(report.mutants, 'mutant')} killed as expected")
+        facts.append(f"{killed} of {quantity(len(report.mutants), 'mutant')} killed as expected")
     if report.audits:
         events = sum(audit.events for audit in report.audits)
         left_out = sum(audit.quarantined for audit in report.audits)
-        facts.append(f"{events:,} recorded events, {left_out:,} lines left out")
+        facts.append(f"{quantity(events, 'recorded event')}, {quantity(left_out, 'line')} left out")
     facts.append(f"{report.seconds:.1f} s")
     return Text.assemble(verdict_text(report.verdict), ": ", ", ".join(facts))
 
@@ -151,7 +152,3 @@ def properties_line(report: Report) -> RenderableType:
     parts = [f"{len(by_verdict[Verdict.OK])} properties ok"]
     parts += [f"{w}: {', '.join(by_verdict[v])}" for v, w in words.items() if by_verdict[v]]
     return indented("; ".join(parts), 0)
-
-
-def _count(things: list[ProgramRun] | list[MutantRun], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

@@ -17,6 +17,8 @@ import msgspec
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.causes import last_step
+from seriatim_models.report.terminal import quantity
+from seriatim_models.report.visible import in_a_line
 
 COLUMNS, ROWS_MAX = 600, 40
 WIDTH, LEFT, ROW, LATENCY, TOP = 1200, 110, 16, 120, 34
@@ -110,11 +112,11 @@ def timeline_svg(events: Sequence[Event], title: str, findings: Iterable[Finding
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         ' font-family="sans-serif" font-size="10">',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-        f'<text x="6" y="14" font-size="12">{html.escape(title)}</text>',
+        f'<text x="6" y="14" font-size="12">{_text(title)}</text>',
     ]
     for kind, since, until in timeline.faults:
         x, end = _x(timeline.column(since)), _x(timeline.column(until) + 1)
-        what = html.escape(kind)
+        what = _text(kind)
         size = f'width="{max(1.0, end - x):g}" height="{bottom + LATENCY - TOP}"'
         parts.append(
             f'<g class="fault"><rect x="{x:g}" y="{TOP}" {size} fill="#f6ad55" opacity=".3">'
@@ -124,26 +126,32 @@ def timeline_svg(events: Sequence[Event], title: str, findings: Iterable[Finding
     most = max((c.ok for row in timeline.rows.values() for c in row.values()), default=1) or 1
     for n, (name, row) in enumerate(sorted(timeline.rows.items())):
         y = TOP + ROW * n
-        parts.append(f'<text x="6" y="{y + 11}">{html.escape(name[:18])}</text>')
+        parts.append(f'<text x="6" y="{y + 11}">{_text(name[:18])}</text>')
         parts += [_cell(_x(at), y, cell, most) for at, cell in sorted(row.items())]
     parts += _latency(timeline, bottom)
     for finding in findings:
         step = last_step(finding) if finding.verdict is Verdict.VIOLATED else None
         if step is not None and step.t is not None:
             x = _x(timeline.column(step.t))
-            said = html.escape(f"{finding.property}: {finding.explanation}")
+            said = _text(f"{finding.property}: {finding.explanation}")
             line = f'x1="{x:g}" x2="{x:g}" y1="{TOP}" y2="{bottom + LATENCY}" stroke-width="2"'
             parts.append(
                 f'<g class="violation" stroke="{VIOLATION}"><line {line}><title>{said}</title></line>'
-                f'<text x="{x + 3:g}" y="{bottom + 10}">{html.escape(finding.property)}</text></g>'
+                f'<text x="{x + 3:g}" y="{bottom + 10}">{_text(finding.property)}</text></g>'
             )
     seconds = (timeline.last - timeline.first) / 1e9
     left = f"; {timeline.left_out:,} of further clients not drawn" if timeline.left_out else ""
+    drawn = quantity(len(events), "event")
     parts.append(
-        f'<text x="6" y="{height - 8}">{seconds:.1f} s, {len(events):,} events{left}. Blue: ended; red: outcome '
+        f'<text x="6" y="{height - 8}">{seconds:.1f} s, {drawn}{left}. Blue: ended; red: outcome '
         "unknown; yellow: refused; bands: faults. Below: mean and longest duration, logarithmic.</text></svg>"
     )
     return "\n".join(parts)
+
+
+def _text(said: str) -> str:
+    """What a stranger wrote, as XML."""
+    return html.escape(in_a_line(said))
 
 
 def _x(column: int) -> float:

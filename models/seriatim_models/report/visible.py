@@ -38,6 +38,11 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", "\u240a").replace("\t", "\u2409")
 
 
+def in_a_line(text: str) -> str:
+    """What a stranger wrote, for the terminal: `one_line`, with long words `shortened`."""
+    return one_line(shortened(text))
+
+
 def shortened(text: str) -> str:
     """The text with each word that is longer than `LONG` cut to its two ends."""
     if len(text) <= LONG:
