@@ -177,7 +177,7 @@ def test_progress_in_a_pipe_is_one_line_per_program(world: Any, run: Any) -> Non
             ["check", "--mutant", "skip-lok"],
             "there is no mutant 'skip-lok'; did you mean 'skip-lock'?",
         ),
-        (["check", "zzz"], "there is no program 'zzz'; there is enqueue-enqueue, enqueue-consume"),
+        (["check", "zzz"], "there is no program 'zzz'; known are enqueue-enqueue, enqueue-consume"),
         (["chekc"], "No such command 'chekc'. Did you mean 'check'?"),
         (["check", "--mutants", "--mutant", "skip-lock"], "choose one"),
         (["check", "enqueue-enqueue", "--mutants"], "choose one"),

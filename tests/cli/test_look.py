@@ -124,6 +124,24 @@ def test_rejects_a_word_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> 
     assert "none of the mutants has 'zzz' in it" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("check published-immediate", "is a mutant, not a program; `seriatim check --mutant publ"),
+        ("check --mutant immediate", "is a program, not a mutant; `seriatim check immediate` takes"),
+        ("check IM-1", "is a property, not a program; `seriatim explain IM-1` takes it"),
+        ("show IM-1", "is a property, not a token, mutant or file; `seriatim explain IM-1`"),
+        ("show immediate", "is a program, not a token, mutant or file; `seriatim check immediate`"),
+        ("show published-imediate", "there is no token, mutant or file 'published-imediate'; did you"),
+    ],
+)  # fmt: skip
+def test_a_name_of_another_kind_leads_to_what_takes_it(
+    arguments: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(arguments.split()) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_rejects_a_list_that_there_is_not(run: Any) -> None:
     ran = run("list", "propertys")
     assert ran.code == 2

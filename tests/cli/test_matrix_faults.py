@@ -44,7 +44,7 @@ def counted(run: Any, *arguments: str) -> dict[str, Any]:
     [
         (("matrix", "pul"), "there is no system 'pul'; did you mean 'pull'?"),
         (("matrix", "nothing"), "there is no system 'nothing'; "),
-        (("matrix", "fair", "--universe", "x"), "fair has no universe 'x'; there is "),
+        (("matrix", "fair", "--universe", "x"), "fair has no universe 'x'; known are "),
         (("matrix", "fair", "--mutant", "x"), "there is no mutant 'x'"),
         (("matrix", "push", "--pair", "settle two: ; steal A | job"), "push has no call 'steal'"),
         (("matrix", "push", "--pair", "two subscribe A"), "is no program: MODE UNIVERSE"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from seriatim_models.history import (
     write_history,
 )
 from seriatim_models.history.lines import LINE_MAX
+from seriatim_models.pipeline import audit_paths
 
 from .strategies import histories
 
@@ -205,7 +208,12 @@ UNREADABLE: list[tuple[Callable[[Path], object], str]] = [
     (lambda p: p.write_text('{"schema":"qh/9"}\n'), "line 1: field schema: 'qh/9' cannot be read; known are qh/1"),
     (lambda p: p.write_text('{"schema":"qh/1","lvl":3}\n'), "line 1: field lvl: expected `str`"),
     (lambda p: p.write_text("nothing\nhere\n"), "line 1: not a history, none of its 2 lines"),
+    (lambda p: p.write_text("nothing\n"), "line 1: not a history, its only line is no event: "),
     (binary, "line 1: not a history"),
+    (lambda p: p.write_bytes(bz2.compress(b"{}")), "is packed by bzip2; read are JSON lines in UTF-8"),
+    (lambda p: p.write_bytes(lzma.compress(b"{}")), "is packed by xz; read are"),
+    (lambda p: p.write_bytes('{"schema":"qh/1"}'.encode("utf-16")), "is text in UTF-16; read are"),
+    (lambda p: p.write_bytes(gzip.compress(b"{}\n") + b"tail"), "line 2: the compressed file is damaged"),
     (truncated_gzip, "the compressed file is cut off"),
     (truncated_zstd, "the compressed file is cut off"),
     (damaged_gzip, "CRC check failed"),
@@ -224,6 +232,26 @@ def test_rejects_a_file_that_is_no_history(
     assert str(caught.value).startswith(f"{path}: ")
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_a_mark_of_utf8_costs_no_header(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """Some shells write it; with it the header was no JSON, and the events were read as of another schema."""
+    text = lines_of({"schema": "qh/1", "run": "mine"}, {"i": 1, "ev": "note"})
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(pack(b"\xef\xbb\xbf" + text.encode()))
+    history = read_history(path)
+    assert (history.header.run, len(history.events), history.quarantine) == ("mine", 1, [])
+    report = audit_paths([path], engine="local")
+    assert (report.statistics["events"], report.statistics["rejected"]) == (1, 0)
+
+
+def test_a_folder_names_what_is_packed_in_another_way(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(lines_of({"schema": "qh/1"}, {"i": 1, "ev": "note"}))
+    (tmp_path / "b.jsonl.bz2").write_bytes(bz2.compress(b"{}"))
+    (rejected,) = audit_paths([tmp_path], engine="local").quarantine
+    assert rejected.source == str(tmp_path / "b.jsonl.bz2")
+    assert rejected.reason.startswith("is packed by bzip2")
 
 
 def test_a_header_alone_is_an_empty_history(tmp_path: Path) -> None:

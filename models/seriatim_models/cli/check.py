@@ -25,7 +25,7 @@ from seriatim_models.cli.options import (
 )
 from seriatim_models.cli.own_code import is_own, own_runs
 from seriatim_models.cli.report_builder import mutant_run, new_report, program_run
-from seriatim_models.cli.usage_errors import UsageError, unknown
+from seriatim_models.cli.usage_errors import UsageError, another, unknown
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.text import write
 
@@ -197,7 +197,9 @@ def find_programs(names: tuple[str, ...], mutant: Mutant | None) -> list[Program
         return [PROGRAMS[mutant.program]] if mutant else list(PROGRAMS.values())
     for name in names:
         if name not in PROGRAMS:
-            raise unknown("program", name, PROGRAMS, "seriatim list programs")
+            raise another(name, "program") or unknown(
+                "program", name, PROGRAMS, "seriatim list programs"
+            )
     programs = [PROGRAMS[name] for name in dict.fromkeys(names)]
     for program in programs:
         if mutant and program.reference != mutant.reference:
@@ -213,7 +215,7 @@ def find_mutant(name: str) -> Mutant:
     from seriatim_models.programs import MUTANTS
 
     if name not in MUTANTS:
-        raise unknown("mutant", name, MUTANTS, "seriatim list mutants")
+        raise another(name, "mutant") or unknown("mutant", name, MUTANTS, "seriatim list mutants")
     return MUTANTS[name]
 
 

@@ -166,7 +166,7 @@ def _systems(
         for universe in universes:
             if universe not in known:
                 raise UsageError(
-                    f"{name} has no universe {universe!r}; there is {', '.join(known)}"
+                    f"{name} has no universe {universe!r}; known are {', '.join(known)}"
                 )
     return chosen
 

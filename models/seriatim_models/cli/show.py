@@ -26,7 +26,7 @@ from seriatim_models.cli.options import (
 )
 from seriatim_models.cli.recordings import read, show_history, stories
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, another, unknown
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.files import read_document
 from seriatim_models.report import ProgramRun
@@ -115,7 +115,14 @@ def interleaving(what: str) -> ProgramRun:
     from seriatim_models.programs import MUTANTS
 
     if what not in MUTANTS:
-        return replayed(what)
+        try:
+            return replayed(what)
+        except UsageError as error:
+            if ":" in what:
+                raise
+            kind = "token, mutant or file"
+            right = another(what, kind) or unknown(kind, what, MUTANTS, "seriatim list mutants")
+            raise right from error
     mutant = MUTANTS[what]
     return Job(mutant.program, mutant.id, SearchOptions()).run()
 

@@ -16,6 +16,22 @@ class UsageError(click.ClickException):
     exit_code = 2
 
 
+def another(name: str, wanted: str) -> UsageError | None:
+    """The error for a name that is known, and is not of the kind that is wanted: what it is, and what to type."""
+    from seriatim_models.cli.report_builder import property_catalogue
+    from seriatim_models.programs import MUTANTS, PROGRAMS
+
+    kinds = (
+        ("program", PROGRAMS, f"seriatim check {name}"),
+        ("mutant", MUTANTS, f"seriatim check --mutant {name}"),
+        ("property", property_catalogue(), f"seriatim explain {name}"),
+    )
+    for kind, known, command in kinds:
+        if name in known:
+            return UsageError(f"{name!r} is a {kind}, not a {wanted}; `{command}` takes it")
+    return None
+
+
 def unknown(kind: str, name: str, known: Iterable[str], look: str) -> UsageError:
     """The error for a name that is not known; `look` is the command that lists those that are."""
     by_lower = {candidate.lower(): candidate for candidate in known}
@@ -23,7 +39,7 @@ def unknown(kind: str, name: str, known: Iterable[str], look: str) -> UsageError
     if near:
         hint = f"did you mean {by_lower[near[0]]!r}?"
     elif len(by_lower) <= FEW:
-        hint = f"there is {', '.join(by_lower.values())}"
+        hint = f"known are {', '.join(by_lower.values())}"
     else:
         hint = f"`{look}` lists them"
     return UsageError(f"there is no {kind} {name!r}; {hint}")

@@ -28,6 +28,15 @@ so that is as much as `LINE_MAX`."""
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
+_BOM = b"\xef\xbb\xbf"
+"""The mark of UTF-8 that some editors and shells put before the first line."""
+_UNREAD = {
+    b"BZh": "packed by bzip2", b"\xfd7zX": "packed by xz", b"\x04\x22\x4d\x18": "packed by lz4",
+    b"PK\x03\x04": "a zip archive", b"7z\xbc\xaf": "a 7-Zip archive",
+    b"\xff\xfe": "text in UTF-16", b"\xfe\xff": "text in UTF-16",
+}  # fmt: skip
+PACKED_OTHERWISE = tuple(f".jsonl.{suffix}" for suffix in ("bz2", "xz", "lz4", "zip", "7z"))
+"""Names of histories that are not read, and must be named where a folder holds them."""
 DAMAGE = (OSError, EOFError, zlib.error)
 """What reading a file may raise: the system, or what decompresses it (`_Zstd` raises what zlib does)."""
 
@@ -91,6 +100,16 @@ def first_bytes(path: Path) -> bytes:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
 
 
+def check_format(path: Path) -> None:
+    """Raise `HistoryError` for a file that is no history by its first bytes, and say what it is."""
+    first = first_bytes(path)
+    for magic, what in _UNREAD.items():
+        if first.startswith(magic):
+            raise HistoryError(
+                f"{path}: is {what}; read are JSON lines in UTF-8 (plain, gzip, zstd) and Parquet"
+            )
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
     """The file's text as bytes, decompressed. Raises `DAMAGE`, and `HistoryError` where zstd cannot be read."""
@@ -109,7 +128,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
 
 
 def lines(path: Path) -> Iterator[Line]:
-    """Every line of the file, empty ones included."""
+    """Every line of the file, empty ones included; the first without a mark of UTF-8 before it."""
     number = offset = 0
     try:
         with opened(path) as text:
@@ -123,14 +142,16 @@ def lines(path: Path) -> Iterator[Line]:
                         break
                     size += len(tail)
                 offset += size
+                if number == 1:
+                    raw = raw.removeprefix(_BOM)
                 yield Line(number, start, raw.rstrip(b"\r\n"))
-    except OSError as error:  # gzip.BadGzipFile is one
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise HistoryError(
+            f"{path}: line {number + 1}: the compressed file is damaged: {error}"
+        ) from error
+    except OSError as error:
         raise HistoryError(
             f"{path}: line {number + 1}: cannot be read: {error.strerror or error}"
         ) from error
     except EOFError as error:
         raise HistoryError(f"{path}: line {number + 1}: the compressed file is cut off") from error
-    except zlib.error as error:
-        raise HistoryError(
-            f"{path}: line {number + 1}: the compressed file is damaged: {error}"
-        ) from error

@@ -40,7 +40,7 @@ from seriatim_models.history.faults import HistoryError, Rejected, bounded, exce
 from seriatim_models.history.header import Header, declared, header_of
 from seriatim_models.history.importers.foreign import Importer, foreign
 from seriatim_models.history.indices import Indices
-from seriatim_models.history.lines import PARQUET, Line, first_bytes, lines
+from seriatim_models.history.lines import PARQUET, Line, check_format, first_bytes, lines
 
 Item = Event | Rejected
 
@@ -91,6 +91,7 @@ class Reader:
         )
         self._seen = {} if seen is None else seen
         check_file(self.path, HistoryError)
+        check_format(self.path)
         self._rows: Iterator[Line] = iter(())
         self._foreign: Importer | None = None
         self._parquet = first_bytes(self.path) == PARQUET
@@ -150,7 +151,8 @@ class Reader:
         if self.n_rejected and not self._decodable:
             raise HistoryError(
                 f"{self.source}: line {self._first.line}: not a history, "
-                f"none of its {self.n_lines} lines is an event: {self._first.reason}"
+                f"{'its only line is no' if self.n_lines == 1 else f'none of its {self.n_lines} lines is an'} "
+                f"event: {self._first.reason}"
             )
 
     def _decoded(self, decode: Decode) -> Iterator[tuple[Line, Event | str]]:

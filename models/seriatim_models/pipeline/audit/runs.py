@@ -39,6 +39,7 @@ from seriatim_models.history.complete import Completion
 from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
+from seriatim_models.history.lines import PACKED_OTHERWISE
 from seriatim_models.history.parts import continued
 from seriatim_models.history.reading import SUFFIXES, Reader, stem
 
@@ -118,7 +119,7 @@ def find(paths: Iterable[str | Path]) -> list[Source]:
     for path in named:
         if path.is_dir():
             for inner in sorted(path.rglob("*")):
-                if inner.name.endswith(SUFFIXES) and inner.is_file():
+                if inner.name.endswith((*SUFFIXES, *PACKED_OTHERWISE)) and inner.is_file():
                     out.setdefault(inner.resolve(), Source(str(inner), False))
         elif path.exists():
             out[path.resolve()] = Source(str(path), True)
