@@ -13,7 +13,7 @@ from seriatim_models.cli import run
 from seriatim_models.cli.help_page import TOPICS, folded
 from seriatim_models.cli.options import lines
 from seriatim_models.history import Header, write_history
-from seriatim_models.report.terminal import shell_lines
+from seriatim_models.report.terminal import COLUMNS_LEAST, shell_lines
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +88,18 @@ def test_every_sentence_is_said_once(late: Path, capsys: pytest.CaptureFixture[s
     assert shown.count("A message has at most one holder at a time.") == 1
 
 
-@pytest.mark.parametrize("width", [12, 20, 33, 80])
+@pytest.mark.parametrize("columns", ["1", "5", "0"])
+@pytest.mark.parametrize("command", ["check --mutant published-immediate", "list mutants look"])
+def test_it_ends_on_a_terminal_of_any_width(
+    command: str, columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line that is narrower than what each of its parts begins with was cut for ever."""
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(command.split()) in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [-1, 0, 1, 8, 12, 20, 33, 80])
 @pytest.mark.parametrize(
     "words",
     [
@@ -101,8 +112,8 @@ def test_a_folded_command_is_the_same_to_a_shell(words: list[str], width: int) -
     ran = subprocess.run(["sh", "-c", "\n".join(made)], capture_output=True, text=True, check=True)
     assert ran.stdout == "".join(f"{word}|" for word in words[2:])
     quoted = max((len(q) for q in map(shlex.quote, words) if "'" in q), default=0)
-    assert max(map(len, made)) <= max(width, quoted + 4)
-    assert len(made[0]) <= max(width - len("replay: "), quoted + 4)
+    assert max(map(len, made)) <= max(width, quoted + 4, COLUMNS_LEAST)
+    assert len(made[0]) <= max(width - len("replay: "), quoted + 4, COLUMNS_LEAST)
 
 
 def test_a_docstring_is_folded_by_what_it_is() -> None:

@@ -75,6 +75,10 @@ class Outputs:
             put(self.junit, junit(report))
 
 
+WIDTH_LEAST = 20
+"""Columns that are written for on a terminal that has fewer, where nothing could be laid out."""
+
+
 class Visible:
     """A renderable whose texts are `visible`. The terminal's own commands are none of its texts."""
 
@@ -119,6 +123,8 @@ def terminal(stderr: bool) -> Console:
     console = Console(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    if console.width < WIDTH_LEAST:  # COLUMNS=0, or a window of some columns
+        console.width = WIDTH_LEAST
     console.push_render_hook(_Border())
     return console
 

@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from seriatim_models.report.story import StepRow, Story, race, steps_that_matter
+from seriatim_models.report.terminal import COLUMNS_LEAST
 
 NARROW = 14  # no column is narrower
 
@@ -101,6 +102,7 @@ def _row(mark: str, number: int, cells: dict[int, str], widths: list[int], style
 
 def _folded(text: str, width: int) -> list[str]:
     parts = []
+    width = max(width, COLUMNS_LEAST)
     while len(text) > width:
         cut = text.rfind(" ", 1, width + 1)
         cut = cut if cut > width // 2 else width

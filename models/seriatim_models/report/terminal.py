@@ -22,6 +22,9 @@ def quantity(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+COLUMNS_LEAST = 8
+
+
 def verdict_text(verdict: Verdict) -> Text:
     """A verdict in its colour."""
     return Text(verdict.value, style=STYLES[verdict])
@@ -71,8 +74,11 @@ class ShellCommand:
 def shell_lines(command: str, width: int, taken: int = 0) -> Iterator[str]:
     """The command in lines of at most `width` columns, the first shorter by `taken`.
 
-    It is cut between words and, where a word without quotes is too long, in the word.
+    It is cut between words and, where a word without quotes is too long, in the word; never into lines of less than
+    `COLUMNS_LEAST`, however little room there is.
     """
+    width = max(width, COLUMNS_LEAST)
+    taken = min(taken, width - COLUMNS_LEAST)
     words = re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", command)
     line, room = "", width - taken
     for n, word in enumerate(words):
