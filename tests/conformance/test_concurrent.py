@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem, OutcomeUnknown
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
-from seriatim_models.conformance.concurrent.search import TRIES, drawn, search_clients
+from seriatim_models.conformance.concurrent.search import SMALL, TRIES, drawn, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, PlannedFault
 from seriatim_models.conformance.meanings import NOTHING
@@ -337,3 +338,22 @@ def test_rejects_an_object_of_coroutines_and_a_path_that_is_no_jsonl(tmp_path: P
         ThreadedObject(Waits)
     with pytest.raises(HistoryError, match=r"\.jsonl"):
         StreamedRecording(tmp_path / "run.parquet", HEADER)
+
+
+def test_every_two_commands_meet_in_a_small_workload() -> None:
+    """A later command may mend what two that met have left behind."""
+    can = frozenset({"publish", "get", "consume", "cancel", "ack", "nack", "reject", "close"})
+    small = [
+        workload.commands
+        for n in range(400)
+        if max(map(len, (workload := drawn(1, n, 3, can)).commands)) <= SMALL
+    ]
+    assert len(small) >= 100
+    met = {
+        frozenset({mine.op, other.op})
+        for clients in small
+        for a, b in combinations(clients, 2)
+        for mine in a
+        for other in b
+    }
+    assert met == {frozenset({a, b}) for a in can for b in can}

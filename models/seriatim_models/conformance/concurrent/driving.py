@@ -8,6 +8,7 @@ Then a few messages more are published and taken at rest: a get that finds none 
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,8 @@ AGAIN = 0.05  # seconds until a client that could not connect tries again
 LOOKS = 0.02  # seconds between two looks at clients that may hang
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again at the end."""
+UNEVEN = 0.001
+"""Seconds, at the most, before every other command of a small workload: else who begins last is always first."""
 DRAINING = 120.0
 """Seconds that taking out what is left may take, of a system that may still be coming back."""
 LAST_MESSAGES = 10
@@ -395,6 +398,7 @@ class _WorkloadThread(threading.Thread):
     def __init__(self, driven: _DrivenClient, start: threading.Barrier) -> None:
         super().__init__(name=driven.name, daemon=True)
         self.driven, self._start_line = driven, start
+        self._chance = random.Random()  # as little the same twice as the threads are
 
     def run(self) -> None:
         shared, driven = self.driven.shared, self.driven
@@ -408,6 +412,8 @@ class _WorkloadThread(threading.Thread):
             for command in workload.of_client(driven.number, shared.can):
                 if shared.stop.is_set():
                     break
+                if workload.commands and not workload.rate and self._chance.random() < 0.5:
+                    time.sleep(self._chance.uniform(0, UNEVEN))
                 driven.do(command)
                 at += step
                 if step and (early := at - time.monotonic()) > 0:

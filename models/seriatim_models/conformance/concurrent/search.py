@@ -22,6 +22,7 @@ from seriatim_models.conformance.concurrent.driving import FaultInjector, run_wo
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import (
     MIX,
+    REOPEN,
     ClientCommand,
     ConcurrentWorkload,
     FaultKind,
@@ -88,13 +89,27 @@ class ClientsOutcome(msgspec.Struct, kw_only=True):
     """How the system failed after the violation was found, so that it was not made smaller to the end."""
 
 
+SMALL = 3
+"""The most commands of a client in a workload that stays small."""
+OFTEN = (0, 1, 3, 10)
+"""How often a command may come, in proportion, in a mix that is drawn (https://doi.org/10.1145/2338965.2336763)."""
+
+
 def drawn(
     seed: int, n: int, clients: int, can: frozenset[str], faults: SmallFaults | None = None
 ) -> ConcurrentWorkload:
-    """The n-th workload: few commands at first, then more."""
+    """The n-th workload: few commands at first, then more.
+
+    Of those without faults every other one has a mix of its own, since commands that are rare in the common one must
+    meet, too; half of these stay small, since a later command may mend what two that met have left behind.
+    """
     chance = random.Random(f"{seed}/{n}")
-    mix = {op: often for op, often in MIX.items() if op in can}
     longest = min(LONGEST, 3 + n // 10 if faults is None or faults.nodes == 1 else 10 + n // 2)
+    mix = {op: often for op, often in MIX.items() if op in can}
+    if faults is None and n % 2:
+        mix = {op: chance.choice(OFTEN) for op in MIX | REOPEN if op in can}
+        mix["publish"] = max(mix.values()) or 1
+        longest = min(longest, SMALL) if n % 4 == 1 else longest
 
     def commands() -> Iterator[ClientCommand]:
         ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
