@@ -573,3 +573,118 @@ def wrong_two_handlers_count() -> None:
     log.addHandler(Counting())
     run(lambda: log.warning("x"), lambda: log.warning("y"))
     assert Counting.seen == 4
+
+
+@dataclasses.dataclass(order=True)
+class Pair:
+    x: int = 0
+    y: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Name:
+    text: str
+
+
+def while_it_changes(look: Callable[[Pair, Pair], object]) -> list[object]:
+    pair, other, seen = Pair(), Pair(), list[object]()
+
+    def change() -> None:
+        pair.x = 1
+
+    run(lambda: seen.append(look(pair, other)), change)
+    return seen
+
+
+def wrong_dataclasses_are_compared() -> None:
+    assert while_it_changes(lambda pair, other: pair == other) == [True]
+
+
+def wrong_dataclasses_are_ordered() -> None:
+    assert while_it_changes(lambda pair, other: pair > other) == [False]
+
+
+def wrong_dataclass_is_shown() -> None:
+    assert while_it_changes(lambda pair, _: repr(pair)) == ["Pair(x=0, y=0)"]
+
+
+def wrong_dataclass_is_formatted() -> None:
+    assert while_it_changes(lambda pair, _: f"{pair}") == ["Pair(x=0, y=0)"]
+
+
+def wrong_dataclass_as_a_dict() -> None:
+    assert while_it_changes(lambda pair, _: dataclasses.asdict(pair)) == [{"x": 0, "y": 0}]
+
+
+def wrong_dataclass_is_replaced() -> None:
+    assert while_it_changes(lambda pair, _: dataclasses.replace(pair, y=1)) == [Pair(0, 1)]
+
+
+def right_frozen_dataclasses_are_keys() -> None:
+    names: dict[Name, int] = {}
+    run(lambda: names.update({Name("a"): 1}), lambda: names.update({Name("a"): 2}))
+    assert len(names) == 1
+
+
+def right_dataclass_without_eq_is_a_key() -> None:
+    @dataclasses.dataclass(eq=False)
+    class Plain:
+        x: int = 0
+
+    names: set[Plain] = set()
+    run(lambda: names.add(Plain()), lambda: names.add(Plain()))
+    assert len(names) == 2
+
+
+class Text:
+    """A key whose comparison reads what threads share."""
+
+    reads: list[int] = []  # noqa: RUF012 - shared on purpose
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        Text.reads.append(len(FLAG))
+        return isinstance(other, Text) and self.text == other.text
+
+
+FLAG: list[int] = []
+
+
+def lookups(look: Callable[[dict[Text, str]], object], change: Callable[..., object]) -> Any:
+    known, found = {Text("k"): "old"}, list[object]()
+
+    def changing() -> None:
+        FLAG.append(1)
+        change(known)
+
+    run(lambda: found.append((look(known), Text.reads[0])), changing)
+    return found[0]
+
+
+def wrong_lookup_finds_what_is_there_behind_its_comparison() -> None:
+    """The comparison sees the flag, and the lookup still the old value."""
+    found = lookups(
+        lambda known: known.get(Text("k")), lambda known: known.update({Text("k"): "new"})
+    )
+    assert found != ("old", 1)
+
+
+def wrong_key_is_there_though_it_is_compared_late() -> None:
+    found = lookups(lambda known: Text("k") in known, lambda known: known.clear())
+    assert found != (True, 1)
+
+
+def wrong_subscript_finds_what_is_there_behind_its_comparison() -> None:
+    found = lookups(lambda known: known[Text("k")], lambda known: known.update({Text("k"): "new"}))
+    assert found != ("old", 1)
+
+
+def right_keys_that_python_compares() -> None:
+    known: set[Text] = set()
+    run(lambda: known.add(Text("k")), lambda: known.add(Text("k")))
+    assert len(known) == 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import io
 import logging
+import operator
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -174,6 +175,7 @@ class _Library:
     read_deeply: Callable[[Any, int], None]
     readers: frozenset[str]
     observed_twin: Callable[[Any], Any]
+    looked_up: Callable[..., Any]
     call: Callable[..., Any]
     """`calls.call`."""
     today: Callable[..., Any]
@@ -457,22 +459,40 @@ def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
         touch_contents(obj, True, site)
         if kind_of(type(obj)) == INSTANCE:
             unobserved_method(obj, "__setitem__", site)
+        if kind_of(type(key)) in (INSTANCE, TUPLE):
+            library.looked_up(obj, True, site, lambda: operator.setitem(obj, key, value))
+            return
     obj[key] = value
 
 
 STATEFUL = (CONTAINER, TUPLE, VIEW)
 
 
+MADE_OF_TEXT = "<string>"
+"""The file of methods that `dataclasses` makes."""
+
+
 def unobserved_method(obj: Any, name: str, site: int) -> None:
     """Note an object whose special method is Python that was not rewritten."""
     method = getattr(type(obj), name, None)
-    if isinstance(method, types.FunctionType) and MARK not in method.__globals__:
+    if not isinstance(method, types.FunctionType):
+        return
+    if getattr(method, "__wrapped__", method).__code__.co_filename == MADE_OF_TEXT:
+        library.read_deeply((obj,), site)  # what dataclasses make
+    elif MARK not in method.__globals__:
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))
         if passes_on(module):
             return
         if ex is not None and thread is not None and id(obj) in ex.records:
             ex.opaque(thread, ex.records[id(obj)], f"{module}.{method.__qualname__}", site)
+
+
+def shows(obj: Any, site: int) -> None:
+    """Announce that an object is about to be shown as a text."""
+    if kind_of(type(obj)) == INSTANCE:
+        own = isinstance(type(obj).__str__, types.FunctionType)
+        unobserved_method(obj, "__str__" if own else "__repr__", site)
 
 
 def passes_on(module: str) -> bool:

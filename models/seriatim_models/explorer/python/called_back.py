@@ -1,7 +1,8 @@
 """Where C code calls Python back in the midst of an operation: others run meanwhile, as in CPython.
 
-A sort by a key or by comparisons in Python empties its list first and fills it again behind them; a search of a list
-compares one element after the other; a `defaultdict` stores the default that Python makes, whatever came meanwhile.
+A lookup in a dict or set goes on behind each comparison of its key. A sort by a key or by comparisons in Python empties
+its list first and fills it again behind them; a search of a list compares one element after the other; a `defaultdict`
+stores the default that Python makes, whatever came meanwhile.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from seriatim_models.explorer.python.accesses import (
     before_comparison,
     library,
     record_of,
+    running,
     setitem,
     touch_contents,
 )
 from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.places import INSTANCE, TUPLE, kind_of
 
 PYTHON = (types.FunctionType, types.MethodType)
 
@@ -78,6 +81,41 @@ class SortedElement:
         return compared("lt", self.element, other.element, self.site)
 
 
+def looked_up(obj: Any, write: bool, site: int, operation: Callable[[], Any]) -> Any:
+    """An operation of a dict or set with a key that Python compares: it goes on behind each comparison.
+
+    CPython begins the lookup again if the table has changed meanwhile; so what decides is its state behind the last.
+    """
+    ex, thread = running()
+    if ex is None or thread is None:
+        return operation()
+    looking = ex.looking.setdefault(thread, [])
+    looking.append((obj, write, site))
+    try:
+        return operation()
+    finally:
+        looking.pop()
+
+
+def with_lookups(equal: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An `__eq__` of the program, behind which a lookup that has called it goes on in a step of its own."""
+
+    @functools.wraps(equal)
+    def compared(left: Any, right: Any) -> Any:
+        result = equal(left, right)
+        ex, thread = running()
+        if ex is not None and thread is not None and ex.looking.get(thread):
+            touch_contents(*ex.looking[thread][-1])
+        return result
+
+    return compared
+
+
+def python_compares(key: Any) -> bool:
+    """Whether Python may compare a key."""
+    return kind_of(type(key)) in (INSTANCE, TUPLE)
+
+
 SEARCHES = frozenset(("remove", "index", "count", "__contains__"))
 """Methods of a list that compare one element after the other."""
 
@@ -119,7 +157,17 @@ def ordered_by_python(ex: PythonExecution, function: Any, objects: list[Any], si
                 ex.opaque(ex.current, record_of(ex, obj, site), what, site)
 
 
-def key_of_sort(owner: Any, key: Callable[[Any], Any], site: int) -> Callable[[Any], Any]:
+def sort_options(owner: Any, options: dict[str, Any], site: int) -> dict[str, Any]:
+    """The options of a sort in place, so that others run where it calls Python."""
+    if type(options.get("key")) in PYTHON:
+        return {**options, "key": _key_of_sort(owner, options["key"], site)}
+    if options.get("key") is None and compared_by_python(owner):
+        begun: list[bool] = []
+        return {**options, "key": lambda element: SortedElement(element, owner, site, begun)}
+    return options
+
+
+def _key_of_sort(owner: Any, key: Callable[[Any], Any], site: int) -> Callable[[Any], Any]:
     """The key of a sort in place: CPython empties the list first, and fills it again after the last call."""
     left = len(owner)
 

@@ -18,6 +18,7 @@ from seriatim_models.explorer.python.accesses import (
     CHANGING,
     ITERATING,
     LAZY,
+    MADE_OF_TEXT,
     MARK,
     STATEFUL,
     before_store,
@@ -35,23 +36,25 @@ from seriatim_models.explorer.python.accesses import (
     record_of,
     result_of,
     set_,
+    shows,
     touch_all,
     touch_contents,
     touch_files,
+    unobserved_method,
 )
 from seriatim_models.explorer.python.called_back import (
-    PYTHON,
     SEARCHES,
-    SortedElement,
     compared_by_python,
-    key_of_sort,
+    looked_up,
     ordered_by_python,
     searched,
+    sort_options,
 )
 from seriatim_models.explorer.python.containers import Iteration, in_one_go, iter_, read
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
     CONTAINER,
+    IMMUTABLE,
     INSTANCE,
     NATIVE,
     OPAQUE,
@@ -65,6 +68,10 @@ from seriatim_models.explorer.python.places import (
 )
 
 DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
+
+
+SPECIAL_METHODS = {repr: "__repr__", ascii: "__repr__", hash: "__hash__"}
+"""Built-in functions, and the method of an object that each calls."""
 
 
 COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
@@ -146,8 +153,10 @@ def _unobserved(
     """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
     # Not `function.__module__`, which functools.wraps copies from another function.
     module = str(function.__globals__.get("__name__") or "?")
-    if passes_on(module) or function.__code__.co_filename == "<string>":
-        return  # "<string>": what dataclasses and namedtuple make
+    if module == "dataclasses" and function.__name__ in ("asdict", "astuple", "replace"):
+        library.read_deeply(args, site)
+    if passes_on(module) or function.__code__.co_filename == MADE_OF_TEXT:
+        return
     thread = ex.current
     assert thread is not None
     if uses_files(module, function):
@@ -256,8 +265,7 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
         changes = getattr(function, "__module__", "") != "builtins"
         objects = [*args, *kwargs.values()]
-        if getattr(function, "__module__", "") in ("_heapq", "_bisect"):
-            ordered_by_python(ex, function, objects, site)
+        _by_methods(ex, function, objects, site)
         if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
             touch_all(changes, site, *objects, deep=changes or function in DEEP)
         if getattr(function, "__module__", "") in ("posix", "nt") and name not in NO_FILES:
@@ -266,6 +274,16 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
     if name in CLOCK and isinstance(owner, type) and issubclass(owner, datetime.date):
         return library.today(owner, name, *args, **kwargs)
     return _call_method(ex, owner, name, function, args, kwargs, site)
+
+
+def _by_methods(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
+    """Announce what methods read by which a function of C looks at objects of Python."""
+    if function in SPECIAL_METHODS:
+        for obj in objects:
+            if kind_of(type(obj)) == INSTANCE:
+                unobserved_method(obj, SPECIAL_METHODS[function], site)
+    if getattr(function, "__module__", "") in ("_heapq", "_bisect"):
+        ordered_by_python(ex, function, objects, site)
 
 
 def _call_container(
@@ -295,12 +313,13 @@ def _call_container(
         touch_contents(owner, name in CHANGING, site)
         if name in COMPARING and thread is not None:
             look_inside(ex, thread, owner, site)
-    if name == "sort" and type(kwargs.get("key")) in PYTHON:
-        kwargs = {**kwargs, "key": key_of_sort(owner, kwargs["key"], site)}
-    elif name == "sort" and kwargs.get("key") is None and compared_by_python(owner):
-        begun: list[bool] = []
-        kwargs = {**kwargs, "key": lambda element: SortedElement(element, owner, site, begun)}
-    result = function(*args, **kwargs)
+    if name == "sort":
+        kwargs = sort_options(owner, kwargs, site)
+    if isinstance(owner, dict | set) and any(type(obj) not in IMMUTABLE for obj in objects):
+        changes = name in CHANGING
+        result = looked_up(owner, changes, site, lambda: function(*args, **kwargs))
+    else:
+        result = function(*args, **kwargs)
     if kind_of(type(result)) == VIEW:
         ex.views[id(result)] = (result, owner)
         return result
@@ -384,6 +403,8 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
             args = tuple(iter_(argument, site) for argument in args)
         else:
             touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
+            if kind is str:
+                shows(args[0] if args else None, site)
             args = tuple(
                 argument
                 if type(argument) in PLAIN
@@ -479,3 +500,4 @@ _special: dict[Any, Callable[..., Any]] = {
 
 
 library.call = call
+library.looked_up = looked_up

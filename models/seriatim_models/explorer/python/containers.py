@@ -18,13 +18,16 @@ from seriatim_models.explorer.python.accesses import (
     now,
     result_of,
     running,
+    shows,
     touch_all,
     touch_contents,
     unobserved_method,
 )
 from seriatim_models.explorer.python.called_back import (
     compared_by_python,
+    looked_up,
     made_if_missing,
+    python_compares,
     runs_python,
     searched,
 )
@@ -43,6 +46,7 @@ from seriatim_models.explorer.python.places import (
 def formatted(value: Any, site: int) -> Any:
     """A value that is about to be shown in an f-string."""
     touch_all(False, site, value, deep=True)
+    shows(value, site)
     return read(value, site) if kind_of(type(value)) == INSTANCE else value
 
 
@@ -70,6 +74,8 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
         if missing and type(obj) is collections.defaultdict and runs_python(obj.default_factory):
             return made_if_missing(obj, key, site)
         touch_contents(obj, missing, site)
+        if python_compares(key) and not missing:
+            return looked_up(obj, False, site, lambda: obj[key])
         if missing and now.execution is not None and key not in obj:
             return result_of(now.execution, obj[key], site)
     elif what == INSTANCE:
@@ -90,7 +96,10 @@ def delitem(obj: Any, key: Any, site: int) -> None:
     touch_contents(obj, True, site)
     if kind_of(type(obj)) == INSTANCE:
         unobserved_method(obj, "__delitem__", site)
-    del obj[key]
+    if python_compares(key):
+        looked_up(obj, True, site, lambda: operator.delitem(obj, key))
+    else:
+        del obj[key]
 
 
 class Managed:
@@ -209,6 +218,8 @@ def binary(name: str, left: Any, right: Any, site: int) -> Any:
     """`left + right` and the like."""
     if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
         touch_all(False, site, left, right, deep=name == "mod")
+        for shown in right if name == "mod" and type(right) is tuple else ():
+            shows(shown, site)
         return made(_operators[name](left, right), site)
     return _operators[name](left, right)
 
@@ -232,4 +243,6 @@ def compare(name: str, left: Any, right: Any, site: int) -> Any:
         if type(right) is list and compared_by_python((left, *right), "__eq__"):
             return searched(right, "__contains__", (left,), site) is (name == "contains")
         left, right = right, left
+        if isinstance(left, dict | set) and python_compares(right):
+            return looked_up(left, False, site, lambda: _operators[name](left, right))
     return _operators[name](left, right)

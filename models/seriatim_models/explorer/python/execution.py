@@ -133,7 +133,7 @@ class PythonExecution(Execution):
         "files",
         "finalizers",
         "generators",
-        "heads", "importing", "loops",
+        "heads", "importing", "looking", "loops",
         "modules",
         "numbers",
         "pasts",
@@ -183,6 +183,8 @@ class PythonExecution(Execution):
         self.generators: dict[int, random.Random] = {}
         """What each thread draws from, by its number."""
         self.finalizers: list[object] = []
+        self.looking: dict[Thread, list[tuple[object, bool, int]]] = {}
+        """The lookups by keys that Python compares in which each thread is: container, whether it changes, site."""
         self.heads: dict[Thread, Any] = {}
         """The `threading.Thread` of each thread."""
         self.at_exit: list[Callable[[], object]] = []

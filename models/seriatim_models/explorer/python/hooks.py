@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import types
 from typing import Any
 
 from seriatim_models.explorer.model.guard import program_text
@@ -18,6 +19,7 @@ from seriatim_models.explorer.python.accesses import (
     set_,
     setitem,
 )
+from seriatim_models.explorer.python.called_back import with_lookups
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.containers import (
     binary,
@@ -55,6 +57,8 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     kind = builtins.__build_class__(function, name, *bases, **keywords)
     if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
         kind.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
+    if isinstance(vars(kind).get("__eq__"), types.FunctionType):
+        kind.__eq__ = with_lookups(kind.__eq__)
     ex = now.execution
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
         ex.need(LIFETIMES, 0)

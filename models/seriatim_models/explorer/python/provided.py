@@ -22,6 +22,7 @@ from typing import Any
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python.accesses import MARK, now
 from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.hooks import stable_hash
 from seriatim_models.explorer.python.kept_inside import (
     collections_module,
     functools_module,
@@ -79,7 +80,23 @@ def rebound(module: types.ModuleType, modules: Modules) -> types.ModuleType:
         function = types.FunctionType(real.__code__, own, name, real.__defaults__, real.__closure__)
         function.__kwdefaults__ = real.__kwdefaults__
         own[name] = function
+    if "_process_class" in own:
+        own["_process_class"] = _without_a_hash(own["_process_class"])
     return copy
+
+
+def _without_a_hash(process: Callable[..., Any]) -> Callable[..., Any]:
+    """`dataclass`, which makes no hash if the class has one: that of `build_class` is none of the program's."""
+
+    def processed(kind: Any, *options: Any) -> Any:
+        if vars(kind).get("__hash__") is stable_hash:
+            del kind.__hash__
+        made = process(kind, *options)
+        if made.__hash__ is object.__hash__:
+            made.__hash__ = stable_hash
+        return made
+
+    return processed
 
 
 _environ: list[Any] = []

@@ -27,7 +27,7 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
 from seriatim_models.explorer.python import asyncio_state
-from seriatim_models.explorer.python.accesses import MARK, get, now, touch_all
+from seriatim_models.explorer.python.accesses import MARK, get, now, shows, touch_all
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution, Search
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
@@ -410,6 +410,8 @@ def swallowed(*values: Any, file: Any = None, **options: Any) -> None:
     Into a file, or an output of its own that the program has put in the place of `sys.stdout`, it is written.
     """
     touch_all(False, 0, *values, deep=True)
+    for value in values:
+        shows(value, 0)
     ex = now.execution
     if file is None and ex is not None:
         file = get(ex.modules.get("sys", sys), "stdout", 0)
