@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.cli import run
 from seriatim_models.cli.console import put
 from seriatim_models.files import whole_file, write_whole
 from seriatim_models.history import Event, HistoryError, read_history, write_history
@@ -108,3 +109,28 @@ def test_links_modes_and_devices_stay_what_they_are(tmp_path: Path) -> None:
         interrupted()
     assert real.read_bytes() == b"new"
     assert {p.name for p in tmp_path.iterdir()} == {"real", "link", "fresh"}
+
+
+def test_nothing_is_written_over_what_is_read_or_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An audit once put its verdicts in the place of the recording."""
+    path, link = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text('{"schema":"qh/1"}\n{"i":1,"ev":"note"}\n')
+    link.symlink_to(path)
+    before, x = path.read_bytes(), str(tmp_path / "x")
+    for command in (
+        ["audit", path, "--json", path], ["audit", link, "--html", path], ["lint", path, "--json", link],
+        ["audit", path, "--shrink", path], ["show", path, "--svg", path], ["show", path, "--html", path],
+        ["audit", path, "--html", x, "--json", x], ["check", "immediate-race", "--html", x, "--junit", x],
+    ):  # fmt: skip
+        assert run([str(word) for word in command]) == 2, command
+        assert "too; choose another name to write to" in capsys.readouterr().err
+        assert (path.read_bytes(), Path(x).exists()) == (before, False)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e400", "0"])
+def test_a_time_that_never_ends_is_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "immediate-race", "--budget", number]) == 2
+    assert run(["conform", "--python", "queue:Queue", "--seconds", number]) == 2
+    assert capsys.readouterr().err.count("--budget") == 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, ProgressDisplay
+from seriatim_models.cli.console import Outputs, ProgressDisplay, check_apart
 from seriatim_models.cli.options import (
     ENGINES,
     HELP,
@@ -102,6 +102,7 @@ def audit(
 ) -> int:
     """Check recorded histories of real brokers against properties."""
     outputs = Outputs(json, html, junit)
+    check_apart(paths, json, html, junit, shrink)
     chosen = with_own(find_profile(profile), own)
     if own and engine != "local":
         raise UsageError("--property is judged in this process: it needs --engine local")

@@ -48,6 +48,7 @@ class Outputs:
         to_stdout = [target for target in (self.json, self.html, self.junit) if target == "-"]
         if len(to_stdout) > 1:
             raise UsageError("only one of --json, --html and --junit can go to standard output")
+        check_apart((), self.json, self.html, self.junit)
         self.console = terminal(stderr=bool(to_stdout))
 
     def write(self, report: Report, sections: TourSections | None = None) -> None:
@@ -141,6 +142,18 @@ def put(target: str, content: bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def check_apart(reads: Iterable[str], *writes: str | None) -> None:
+    """Raise `UsageError` if a file is to be written that is read, or one is to be written twice."""
+    taken = {os.path.realpath(path): "read" for path in reads}
+    for target in writes:
+        if target is None or target == "-" or target.startswith("/dev/"):
+            continue
+        was = taken.setdefault(os.path.realpath(target), "")
+        if was:
+            raise UsageError(f"{target} is {was} too; choose another name to write to")
+        taken[os.path.realpath(target)] = "written"
 
 
 def check_writable(target: str | None, folder: bool = False) -> None:

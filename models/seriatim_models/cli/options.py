@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -101,7 +102,19 @@ def property_option(command: F) -> F:
     )(command)
 
 
-POSITIVE = click.FloatRange(min=0, min_open=True)
+class _Positive(click.FloatRange):
+    """A number above 0 that is one: "nan" and "inf" are no time after which something ends."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))  # Any: as click has it
+        if not math.isfinite(number):
+            self.fail(f"{number} is no number of seconds.", param, ctx)
+        return number
+
+
+POSITIVE = _Positive(min=0, min_open=True)
 COUNT = click.IntRange(1)
 
 

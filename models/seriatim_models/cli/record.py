@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs, check_apart, put
 from seriatim_models.cli.described_systems import opened, system_options
 from seriatim_models.cli.implementations import (
     Implementation,
@@ -278,6 +278,7 @@ def _listen(
 def lint(file: str, json: str | None) -> int:
     """List what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
     out = Outputs(json)
+    check_apart([file], json)
     history = read(Path(file))
     open_hints = hints(history.events)
     if history.quarantine:

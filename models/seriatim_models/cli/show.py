@@ -14,7 +14,7 @@ from rich.text import Text
 from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs, check_apart, put
 from seriatim_models.cli.jobs import Job, SearchOptions
 from seriatim_models.cli.options import (
     HELP,
@@ -78,6 +78,7 @@ def show(
 ) -> int:
     """Show an interleaving by its token or its mutant, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
+    check_apart([what], json, html, junit, svg)
     path = Path(what)
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
     if there and path.suffix == ".json":
