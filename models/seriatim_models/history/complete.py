@@ -309,9 +309,7 @@ class _Messages(msgspec.Struct):
             del self._dead[next(iter(self._dead))]
 
 
-_UNSEEN = frozenset(
-    {GAP, "ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"}
-)
+_UNSEEN = frozenset({"ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"})
 """Events by which, or before which, somebody may have had a message that no recorder saw him have; and those by which a
 reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
 
@@ -412,8 +410,11 @@ class Completion(msgspec.Struct):
         """The event with what the ones before it imply."""
         if event.ev == GAP:
             self._lost = True
+            self._doubts += 1
             for channel in self._channels.values():
                 self._forget(channel)
+                channel.prefetch = channel.own = None
+                channel.limits = [_Limit(None, unanswered=False)]
             return event
         if event.ev in SETTLES and event.m and event.ms is None:
             event = msgspec.structs.replace(event, ms=[event.m])
@@ -623,8 +624,14 @@ class Completion(msgspec.Struct):
             channel.limiter = None
         if not channel.limits and channel.consumers:
             channel.limits.append(_Limit(None, unanswered=False))  # until then there was none
+        elif not channel.consumers and not channel.used:
+            channel.limits = [
+                x for x in channel.limits if x.unanswered
+            ]  # nothing was given under them
         since = event.t if event.ph == "ok" else None
-        channel.limits.append(_Limit(event.prefetch or None, event.op, event.ph != "ok", since))
+        # That of consumers is none of the channel's.
+        limit = (event.prefetch or None) if event.scope == "channel" else None
+        channel.limits.append(_Limit(limit, event.op, event.ph != "ok", since))
         channel.prefetch = event.prefetch
         channel.scope = event.scope
         if event.scope != "channel":

@@ -89,6 +89,8 @@ class RestingQueue(msgspec.Struct):
     keyed: list[str] = []
     """Messages with a key, which are not judged."""
     single: bool = False
+    deleted: bool = False
+    """It was deleted and is not known to be there again: what is published goes nowhere."""
 
 
 class RestingChannel(msgspec.Struct, array_like=True):
@@ -132,7 +134,7 @@ class RestState(msgspec.Struct):
     """Of the last event; each is counted as tested."""
 
 
-EARLY = ENDS | {"ch_open", "qos", "consume", "cancel", "declare", GAP}
+EARLY = ENDS | {"ch_open", "qos", "consume", "cancel", "declare", "delete", GAP}
 """What is taken in before the first note of rest."""
 
 
@@ -190,7 +192,11 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
         queue.available.pop(event.m, None)
     elif ev in ("delete", "purge", "expire"):
         queue.available.clear()
+        if ev == "delete":
+            queue.consumers.clear()
+            queue.single, queue.deleted = False, True
     elif ev == "declare":
+        queue.deleted = queue.deleted and event.ph == "invoke"
         queue.single = queue.single or bool(event.args.get("x-single-active-consumer"))
     elif ev == "consume":
         _consume(state, queue, event)
@@ -203,7 +209,8 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
 def _publish(queue: RestingQueue, event: Event) -> None:
     if event.key is not None and event.m not in queue.keyed:
         queue.keyed.append(event.m)
-    if event.ph in ("", "ok") and not event.dead and event.m not in queue.held:
+    there = not event.dead and not queue.deleted and event.m not in queue.held
+    if event.ph in ("", "ok") and there:
         queue.available.setdefault(event.m, AvailableMessage(event))
 
 

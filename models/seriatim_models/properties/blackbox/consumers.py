@@ -110,7 +110,7 @@ class SoleConsumer(SequentialProperty[Sole]):
         ("exclusive", "args"),
     )
 
-    def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
+    def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
             state.doubts.take(event)
             seats = state.queues.setdefault(event.q, Seats()) if event.q else None
@@ -133,6 +133,10 @@ class SoleConsumer(SequentialProperty[Sole]):
                 self._consume(state, seats, event)
             elif event.ev == "cancel":
                 self._leave(seats, consumer(event))
+            elif event.ev == "delete" and event.ph != "fail":
+                for name in [*seats.consumers]:
+                    self._leave(seats, name)
+                seats.single = seats.last = None
             elif acquires(event):
                 self._deliver(state, seats, event)
 
@@ -281,6 +285,8 @@ class Ranks(msgspec.Struct):
     """Of each holder, which of its consumers holds a message."""
     sole: list[str] = []
     """Queues with a single active consumer."""
+    lost: bool = False
+    """Lines were lost, perhaps limits: who begins later is surely ready only under one that was asked for since."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -307,7 +313,11 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     rests_on = ""
     case = "consumers of different priority with a prefetch, and a delivery to the lower one"
     scope = "queue"
-    reads = ENDS | SETTLES | {"declare", "qos", "consume", "cancel", "deliver", "recover", GAP}
+    reads = (
+        ENDS
+        | SETTLES
+        | {"declare", "delete", "qos", "consume", "cancel", "deliver", "recover", GAP}
+    )
     summary_type = AggregationState[Ranks]
     keeps = "consumers, what is held, what nobody was given"
     time = "O(n k), k consumers of a queue"
@@ -316,6 +326,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     def feed(self, state: Ranks, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
             if event.ev == GAP:
+                state.lost = True
+                state.qos.clear()
                 for consumers in state.queues.values():
                     consumers.clear()
             elif event.ev in ENDS:
@@ -334,6 +346,9 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 self._consume(state, event)
             elif event.ev == "cancel":
                 self._gone(state, state.queues.get(event.q, {}), consumer(event))
+            elif event.ev == "delete":
+                if event.ph != "fail":
+                    self._deleted(state, event.q)
             elif event.ev in SETTLES or event.ev == "recover":
                 if began(event):
                     self._settle(state, event)
@@ -357,6 +372,17 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         if gone is not None:
             state.tally.untestable += len(gone.passed)
 
+    def _deleted(self, state: Ranks, q: str) -> None:
+        """A queue is deleted, and its consumers with it; one being begun may be of the next queue of its name."""
+        consumers = state.queues.get(q, {})
+        for name, mine in [*consumers.items()]:
+            if mine.ok is None:
+                mine.credit = 0  # never surely ready
+            else:
+                self._gone(state, consumers, name)
+        if q in state.sole:
+            state.sole.remove(q)
+
     def _consume(self, state: Ranks, event: Event) -> None:
         consumers = state.queues.setdefault(event.q, {})
         name = consumer(event)
@@ -366,7 +392,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         if name not in consumers:
             limited = None if event.prefetch else state.qos.get(name.by)
             credit = (limited or event).prefetch or None
-            if name.by in state.capped or event.nolocal:
+            unsure = state.lost and limited is None and not event.prefetch
+            if name.by in state.capped or event.nolocal or unsure:
                 credit = 0  # others of its channel may use it up, or it may not want the message: never surely ready
             consumers[name] = Ranked(event, event.cprio or 0, credit, limited)
         mine = consumers[name]

@@ -78,7 +78,10 @@ class Prefetch(ChannelProperty[Outstanding]):
         elif event.ev in CALLS:
             self._call(state, event)
         elif event.ev == "deliver" and acquires(event) and not event.autoack:
-            if self._counts(state, event):
+            unknown = (
+                state.partial and event.autoack is None
+            )  # its consumer began where lines were lost
+            if self._counts(state, event) and not unknown:
                 state.open[LifecycleKey(event.q, event.m)] = event
             self._limit(state, event, by, tally)
 

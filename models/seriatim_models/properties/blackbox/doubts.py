@@ -19,7 +19,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import in_order
 from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once, holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
+from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions, earliest
 
 KEPT = 4096  # violations that wait; what comes later is left open
 
@@ -49,6 +49,8 @@ class Doubts(msgspec.Struct):
     sessions: Sessions = msgspec.field(default_factory=Sessions)
     times: dict[int, int] = {}
     """When calls began, by position."""
+    named: dict[str, Sessions] = {}
+    """By queue, calls that name it: one without an answer may have ended its channel."""
     callers: dict[str, dict[Holder, bool]] = {}
     """By queue, who made a call that names it, and whether one was answered."""
     waiting: list[Doubt] = []
@@ -67,7 +69,10 @@ class Doubts(msgspec.Struct):
 
     def _called(self, event: Event) -> None:
         """Take in a call that names a queue, or its answer."""
-        if event.ev not in ANSWERED or event.ph not in ("invoke", "ok"):
+        if event.ev not in ANSWERED or event.ph not in ("invoke", "ok", "fail"):
+            return
+        self.named.setdefault(event.q, Sessions()).add(self.n, event)
+        if event.ph == "fail":
             return
         if event.ph == "invoke":
             self.callers.setdefault(event.q, {}).setdefault(holder(event), False)
@@ -110,7 +115,12 @@ class Doubts(msgspec.Struct):
     def resolve(self, tally: CaseCounts) -> None:
         """Add to counts what has become of it; each was counted as tested."""
         self.sessions.settle()
+        stuck = self.sessions.stuck
+        for sessions in self.named.values():
+            sessions.settle()
         for doubt in self.waiting:
+            named = self.named.get(doubt.q)
+            self.sessions.stuck = earliest(stuck, named.stuck) if named else stuck
             if all(self._there(by, doubt) for by in doubt.holders) and not any(
                 (end := self.sessions.cancels.get(name)) is not None and not end.asked
                 for name in doubt.consumers

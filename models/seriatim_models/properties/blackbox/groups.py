@@ -46,6 +46,8 @@ class GroupedQueues(msgspec.Struct):
     """Of each channel that let go of all, until when it may have held messages that it had not seen."""
     lost: Time = ALWAYS
     """Where lines were lost last: what was acquired before may have been let go there."""
+    deleted: dict[str, Time] = {}
+    """Of each queue that was deleted: what was acquired before is of no group of the next queue of its name."""
     through: dict[Holder, int] = {}
     """Of each channel, the highest tag that a command for several covered."""
     expired: dict[LifecycleKey, None] = {}
@@ -83,7 +85,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         "there are no message groups, or a hold ends at an instant that no client sees"
     )
 
-    def feed(self, state: GroupedQueues, events: Iterable[Event]) -> None:
+    def feed(self, state: GroupedQueues, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
         for event in events:
             state.doubts.take(event)
             if event.ev == "declare":
@@ -95,6 +97,9 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             elif event.ev in ENDS:
                 for by in holders(event, state.held):
                     del state.held[by]
+            elif event.ev == "delete":
+                if event.ph != "fail":
+                    self._deleted(state, event)
             elif event.ev == "cancel":
                 self._cancelled(state, consumer(event))
             elif event.ev in SETTLES or event.ev == "recover":
@@ -103,6 +108,15 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
                 self._expired(state, LifecycleKey(event.q, event.m))
             elif acquires(event) and event.q in state.declared and event.key is not None:
                 self._acquired(state, event)
+
+    def _deleted(self, state: GroupedQueues, event: Event) -> None:
+        """A queue is deleted, and its groups with it."""
+        state.declared.pop(event.q, None)
+        for held in state.held.values():
+            for key in [k for k in held if k.q == event.q]:
+                del held[key]
+        over = event.ph == "ok" or event.lvl in EXACT
+        state.deleted[event.q] = when(event) if over else NEVER
 
     def _cancelled(self, state: GroupedQueues, name: ConsumerKey) -> None:
         """A consumer ends, and what it holds may be its group's no more."""
@@ -158,8 +172,10 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         assert event.key is not None
         unsure = (
             event.autoack
+            or (event.autoack is None and state.lost > ALWAYS)  # its consumer may have begun there
             or key in state.expired
             or lo <= max(state.swept.get(mine.by, ALWAYS), state.lost)
+            or lo <= state.deleted.get(event.q, ALWAYS)
             or (event.dtag is not None and event.dtag <= state.through.get(mine.by, 0))
             or state.doubts.sessions.sign_before(mine.by, state.doubts.n)
         )

@@ -146,6 +146,8 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
                 self._unplaced(state, event)
             elif event.q in state.queues:
                 self._removed(state, state.queues[event.q], event)
+                if event.ev == "delete" and event.ph != "fail":
+                    self._deleted(state, event.q)
 
     def _declare(self, state: RequeueEnds, event: Event) -> None:
         end = requeues_to(event)
@@ -173,6 +175,13 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
             state.sent.pop(LifecycleKey(event.q, m), None)
             for held in state.held.values():
                 held.pop(LifecycleKey(event.q, m), None)
+
+    def _deleted(self, state: RequeueEnds, q: str) -> None:
+        """A queue is deleted: the next of its name declares anew, and has none of its messages."""
+        del state.queues[q]
+        for held in state.held.values():
+            for key in [k for k in held if k.q == q]:
+                del held[key]
 
     def _publish(self, state: RequeueEnds, event: Event) -> None:
         queue, key = state.queues.get(event.q), LifecycleKey(event.q, event.m)

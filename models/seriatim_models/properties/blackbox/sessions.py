@@ -42,6 +42,10 @@ ANSWERED = frozenset(
 what judges some messages does not see those of others."""
 
 
+NEVER_STUCK = 2**63
+"""Behind every position."""
+
+
 class PlacedEvent(msgspec.Struct, array_like=True, gc=False):
     """An event and its position."""
 
@@ -121,6 +125,11 @@ class Sessions(msgspec.Struct):
     refused: set[Holder] = set()
     """Channels and connections that the broker closed, for a reason that was recorded."""
     kinds: CallKinds = msgspec.field(default_factory=CallKinds)
+    refusals: dict[CallKey, int] = {}
+    """How many calls certainly had no effect."""
+    stuck: dict[Holder, int] = {}
+    """Of channels with a call that was never answered, where that is recorded of others: where the first of them began.
+    Perhaps the broker closed the channel instead; see `settle`."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
 
@@ -130,10 +139,11 @@ class Sessions(msgspec.Struct):
         # With an error it is the broker that closes: no answer, even if the client had asked to close.
         if event.err and event.ev in ENDS:
             self.refused.add(end_of(event))
+        if event.ev in ANSWERED and event.ph == "fail":
+            key = call_key(event)
+            self.refusals[key] = self.refusals.get(key, 0) + 1
         if event.ev in ANSWERED and event.ph in ("invoke", "ok") and not event.err:
-            of_connection = event.ch is None or event.ev == "conn_close"
-            by = connection(holder(event)) if of_connection else holder(event)
-            key = CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
+            key = call_key(event)
             self.kinds.add(event)
             signs = self.calls if event.ph == "invoke" else self.answers
             signs.setdefault(key, []).append(PlacedEvent(pos, event))
@@ -152,6 +162,8 @@ class Sessions(msgspec.Struct):
                 known.setdefault(key, []).extend(
                     PlacedEvent(p.pos + shift, p.event) for p in positions
                 )
+        for key, n in right.refusals.items():
+            self.refusals[key] = self.refusals.get(key, 0) + n
         self.refused |= right.refused
         self.kinds.join(right.kinds)
         _join_ends(self.ends, right.ends, shift)
@@ -161,6 +173,13 @@ class Sessions(msgspec.Struct):
         """Work out the signs of life, when all calls and answers are known."""
         self.lives = {}
         self.callers = {key.by for key in self.calls} if self.answers else set()
+        self.stuck = {}
+        answered = {CallKind(key.by.conn, key.ev) for key in self.answers}
+        for key, calls in self.calls.items():
+            done = len(self.answers.get(key, ())) + self.refusals.get(key, 0)
+            if done < len(calls) and CallKind(key.by.conn, key.ev) in answered:
+                first = calls[done].pos
+                self.stuck[key.by] = min(first, self.stuck.get(key.by, first))
         for key, answers in self.answers.items():
             if key.ev in ENDS and not self.refused.isdisjoint((key.by, connection(key.by))):
                 continue
@@ -209,8 +228,10 @@ class Sessions(msgspec.Struct):
     def sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
         """The latest call of a holder's session that was answered, and its answer."""
         own = self.lives.get(by)
-        # A channel that ended by itself before says nothing for its own by the connection's answers.
+        # Of a channel that ended by itself before the connection's answers say nothing; nor of one that did not answer.
         of_connection = self.lives.get(connection(by)) if by not in self.ends else None
+        if of_connection is not None and self.stuck.get(by, NEVER_STUCK) < of_connection[0].pos:
+            of_connection = None
         signs = [sign for sign in (own, of_connection) if sign is not None]
         return max(signs, key=lambda sign: sign[0].pos, default=None)
 
@@ -229,6 +250,18 @@ class Sessions(msgspec.Struct):
             (end := self.ends.get(name)) is not None and end.done is not None and end.done < at
             for name in (by, connection(by))
         )
+
+
+def earliest(one: Mapping[Name, int], other: Mapping[Name, int]) -> dict[Name, int]:
+    """The positions of two mappings, of those in both the earlier."""
+    return {**one, **{name: min(pos, one.get(name, pos)) for name, pos in other.items()}}
+
+
+def call_key(event: Event) -> CallKey:
+    """The call that an event begins or answers."""
+    of_connection = event.ch is None or event.ev == "conn_close"
+    by = connection(holder(event)) if of_connection else holder(event)
+    return CallKey(by, event.ev, str(event.op) if event.op is not None else event.ctag)
 
 
 def _sign(pos: int, event: Event) -> End:

@@ -41,7 +41,7 @@ from typing import NamedTuple
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -167,6 +167,8 @@ class Lane(msgspec.Struct, array_like=True, dict=True):
     """Its messages may leave it by themselves."""
     expired: bool = False
     """That some did was recorded."""
+    deleted: bool = False
+    """The queue was deleted and is not known to be there again: what is published may go nowhere."""
     asked: bool = False
     """Some publish was recorded when it began: so a confirm of a message that is not known comes late, not alone."""
 
@@ -182,6 +184,8 @@ class Strict(msgspec.Struct):
     """Some event that names no queue was recorded outside the broker."""
     unplaced: list[str] = []
     """Streams of which some publish named no queue."""
+    lost: bool = False
+    """Lines were lost: of a message that is confirmed alone nobody knows whether it was given to somebody there."""
     gone: dict[LifecycleKey, None] = {}
     """Messages whose settlement was sent, which may never have come; the latest `GONE_KEPT`."""
     ranked: list[str] = []
@@ -382,10 +386,14 @@ class OrderPass:
         elif event.ev == "declare":
             lane = self._lane(event.q)
             lane.drops = lane.drops or any(a in event.args for a in DROPPING)
+            done = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)
+            lane.deleted = lane.deleted and not done
         elif event.ev in EMPTIES and event.ph != "fail":
-            self._emptied(event.q)
+            self._emptied(event)
         elif event.ev in ENDS:
             self._end(event)
+        elif event.ev == GAP:
+            self._lost()
 
     def _end(self, event: Event) -> None:
         """A channel or connection ends: what it held is back, if the instant is known."""
@@ -396,9 +404,17 @@ class OrderPass:
             for key in held.pop(by):
                 self._release(key, event, by)
 
-    def _emptied(self, q: str) -> None:
+    def _lost(self) -> None:
+        """Lines were lost: what was in a queue, or with somebody, may have been given to anybody."""
+        self.state.lost = True
+        self.state.known.clear()
+        self.state.held.clear()
+
+    def _emptied(self, event: Event) -> None:
         """A queue was purged or deleted: what may have been in it, and not with a consumer, may be gone."""
-        known = self.state.known
+        known, q = self.state.known, event.q
+        if event.ev == "delete":
+            self._lane(q).deleted = True
         for key in [k for k in known if k.q in (q, "")]:
             if not known[key].taken or known[key].back is not None:
                 del known[key]
@@ -410,9 +426,14 @@ class OrderPass:
         lane = self._lane(event.q) if event.q else None
         key = LifecycleKey(event.q, event.m)
         if lane is not None:
-            if event.ph == "ok" and lane.asked and key not in state.known:
+            if event.ph == "ok" and (lane.asked or state.lost) and key not in state.known:
                 return
             lane.asked = lane.asked or event.ph == "invoke"
+        streams = lane.publishers if lane is not None else state.unplaced
+        if event.pub not in streams:
+            streams.append(event.pub)
+        if lane is not None and lane.deleted:
+            return
         known = state.known.get(key)
         if known is None:  # under the name of one that was settled it may be a copy
             known = state.known[key] = Known(twice=key in state.gone)
@@ -427,9 +448,6 @@ class OrderPass:
             known.prio = event.prio
         if ranks(event) and event.q not in state.ranked:
             state.ranked.append(event.q)
-        streams = lane.publishers if lane is not None else state.unplaced
-        if event.pub not in streams:
-            streams.append(event.pub)
 
     def _acquire(self, event: Event) -> None:
         state, q, m = self.state, event.q, event.m
@@ -478,7 +496,12 @@ class OrderPass:
             known = state.known[key] = Known(prio=event.prio)
         known.taken, known.back = True, None
         known.by, known.given = holder(event), event
-        state.held.setdefault(known.by, {})[key] = None
+        self._holds(known.by, key, event)
+
+    def _holds(self, by: Holder, key: LifecycleKey, event: Event) -> None:
+        """Somebody holds a message; one whose consumer began where lines were lost may have nothing to settle."""
+        if event.autoack is not None or not self.state.lost:
+            self.state.held.setdefault(by, {})[key] = None
 
     def _settle(self, event: Event) -> None:
         if event.ev == "recover" and event.requeue is False:
@@ -611,7 +634,7 @@ class StrictOrder(SequentialProperty[Strict]):
     rests_on = ""
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover"}
+    reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover", GAP}
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"

@@ -47,6 +47,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
+    Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses.
     """
 
     id = "P8"
@@ -56,11 +57,15 @@ class DeliveryTags(ChannelProperty[Tags]):
     )
     rests_on = ""
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
-    reads = ACQUIRES | SETTLES | {"ch_open", "recover", GAP}
+    reads = ACQUIRES | SETTLES | {"ch_open", "ch_close", "recover", GAP}
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if event.ev == "ch_close" and event.err:
+            tally.tested -= len(state.twice)
+            tally.untestable += len(state.twice)
+            state.twice = []
         if event.dtag is None:
             return
         if event.gen == UNKNOWN_GEN:

@@ -205,6 +205,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev in ("delete", "purge"):
             idle.unread.clear()
             idle.since = None
+            # Who consumes from the next queue of its name, and what is published to none, is not known.
+            idle.blind = idle.blind or event.ev == "delete"
         elif event.ev == "expire":
             idle.blind = True
         elif event.ev == "publish":

@@ -1,0 +1,348 @@
+"""What explains a history that looks wrong: with it there is no violation, and without it there is one.
+
+A queue was deleted and declared again under its name, and the next one has no consumer, message, hold or promise of the
+first; a call was never answered; a settlement was answered by an error; a limit was of another kind; lines were lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import GAP
+from seriatim_models.properties.base import Finding, Verdict
+
+from .blackbox_histories import BY_ID, Recording
+
+A: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
+B: dict[str, Any] = {"conn": "b", "ch": 1, "gen": 1}
+C: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1}
+
+
+def call(r: Recording, ev: str, **fields: Any) -> None:
+    """Asked and answered."""
+    op = len(r.events)
+    for ph in ("invoke", "ok"):
+        r.add(ev, ph, op=op, **fields)
+
+
+def consume(r: Recording, by: dict[str, Any], **fields: Any) -> None:
+    """Asked for messages of q, and accepted."""
+    call(r, "consume", q="q", ctag=f"tag-{by['conn']}", **by, **fields)
+
+
+def again(r: Recording, **args: Any) -> None:
+    """The queue is deleted, and declared again."""
+    call(r, "delete", q="q", **C)
+    call(r, "declare", q="q", args=args, **C)
+
+
+def given(r: Recording, m: str, by: dict[str, Any], **fields: Any) -> None:
+    """Handed to a consumer, for the first time if nothing else is said."""
+    fields = {"redelivered": False} | fields
+    r.add("deliver", m=m, q="q", ctag=f"tag-{by['conn']}", **by, **fields)
+
+
+def judged(id: str, r: Recording) -> Finding:
+    return BY_ID[id].check(list(complete(r.events)))
+
+
+def exclusive(deleted: bool) -> Recording:
+    r = Recording()
+    consume(r, A, exclusive=True)
+    if deleted:
+        again(r)
+    consume(r, B)
+    r.alive("a", "b")
+    return r
+
+
+def single_active(deleted: bool) -> Recording:
+    r = Recording("broker")
+    declared = {"x-single-active-consumer": True}
+    call(r, "declare", q="q", args=declared, **C)
+    consume(r, A)
+    given(r, "m1", A)
+    if deleted:
+        again(r)
+    consume(r, B)
+    given(r, "m2", B)
+    return r
+
+
+def higher_consumer(deleted: bool) -> Recording:
+    r = Recording("broker")
+    consume(r, A, cprio=1, prefetch=3)
+    if deleted:
+        again(r)
+    consume(r, B)
+    given(r, "m1", B)
+    return r
+
+
+def group_held(deleted: bool) -> Recording:
+    r = Recording("broker")
+    call(r, "declare", q="q", args={"groups": "held"}, **C)
+    given(r, "m1", A, key="k")
+    if deleted:
+        again(r, groups="held")
+    given(r, "m2", B, key="k")
+    return r
+
+
+def published_to_none(deleted: bool) -> Recording:
+    """A message that is confirmed between the two queues goes nowhere."""
+    r = Recording("broker")
+    if deleted:
+        call(r, "delete", q="q", **C)
+    r.publish("m1")
+    if deleted:
+        call(r, "declare", q="q", **C)
+    r.publish("m2")
+    call(r, "get", q="q", m="m2", dtag=1, redelivered=False, pub="p", pseq=2, **A)
+    return r
+
+
+def requeued_to_the_tail(deleted: bool) -> Recording:
+    """The next queue puts what is requeued elsewhere."""
+    r = Recording("broker")
+    call(r, "declare", q="q", args={"requeue": "tail"}, **C)
+    if deleted:
+        again(r, requeue="head")
+    r.publish("m1")
+    given(r, "m1", A, dtag=1)
+    r.publish("m2")
+    r.add("nack", ms=["m1"], q="q", dtag=1, requeue=True, **A)
+    given(r, "m1", A, dtag=2, redelivered=True)
+    return r
+
+
+def ready_at_rest(deleted: bool) -> Recording:
+    """No consumer of the next queue waits beside its message."""
+    r = Recording()
+    call(r, "ch_open", **A)
+    r.add("note", args={"rest": True})
+    consume(r, A)
+    if deleted:
+        again(r)
+    r.publish("m1")
+    r.add("note", q="q", args={"rest": True, "depth": 1})
+    r.alive("a")
+    return r
+
+
+def waits_long(deleted: bool) -> Recording:
+    r = Recording()
+    consume(r, A)
+    if deleted:
+        again(r)
+    r.publish("m1")
+    r.add("note", args={"later": True})
+    at = r.events[-1].t or 0
+    op = len(r.events)
+    for ph in ("invoke", "ok"):
+        event = r.add("qos", ph, op=op, **A)
+        r.events[-1] = type(event)(
+            **{f: getattr(event, f) for f in event.__struct_fields__}
+            | {"t": at + 60_000_000_000 + event.i}
+        )
+    return r
+
+
+def channel_did_not_answer(stuck: bool) -> Recording:
+    """The broker closed a channel instead of answering it; that the connection is answered later says nothing of it."""
+    r = Recording()
+    consume(r, A)
+    given(r, "m1", A, dtag=1)
+    if stuck:
+        r.add("consume", "invoke", op=99, q="other", ctag="second", exclusive=True, **A)
+    consume(r, B)
+    given(r, "m1", B, dtag=1, redelivered=True)
+    call(r, "conn_close", conn="a")
+    return r
+
+
+def exclusive_did_not_answer(stuck: bool) -> Recording:
+    r = Recording()
+    consume(r, A, exclusive=True)
+    if stuck:
+        r.add("consume", "invoke", op=99, q="q", ctag="second", **A)
+    consume(r, B)
+    call(r, "conn_close", conn="a")
+    return r
+
+
+def settled_twice(refused: bool) -> Recording:
+    r = Recording("wire")
+    given(r, "m1", A, dtag=1)
+    for _ in range(2):
+        r.add("ack", "invoke", dtag=1, **A)
+    if refused:
+        r.add("ch_close", err="406", **A)
+    return r
+
+
+def limited_later(of_consumers: bool) -> Recording:
+    """What came under the limit of each of two consumers is above that of their channel, which is asked for later."""
+    r = Recording("wire")
+    if of_consumers:
+        call(r, "qos", prefetch=3, scope="consumer", **A)
+    else:
+        call(r, "qos", prefetch=3, scope="channel", **A)
+    for n in (1, 2):
+        call(r, "consume", q="q", ctag=f"tag-{n}", **A)
+    r.add("qos", "invoke", op=99, prefetch=2, scope="channel", **A)
+    for n in range(1, 5):
+        r.add("deliver", m=f"m{n}", q="q", ctag=f"tag-{n % 2 + 1}", dtag=n, **A)
+    r.add("qos", "ok", op=99, prefetch=2, scope="channel", **A)
+    return r
+
+
+def taken_where_lines_were_lost(lost: bool) -> Recording:
+    r = Recording("broker")
+    r.publish("m1")
+    if lost:
+        r.add(GAP)
+    r.publish("m2")
+    call(r, "get", q="q", m="m2", dtag=1, redelivered=False, pub="p", pseq=2, **A)
+    return r
+
+
+def confirmed_where_lines_were_lost(lost: bool) -> Recording:
+    """It was sent, and may have been given to somebody, before the lines that are left."""
+    r = Recording("broker")
+    if lost:
+        r.add(GAP)
+    else:
+        r.add("publish", "invoke", m="m1", q="q", pub="p", pseq=1, conn="pub", ch=1, gen=1)
+    r.add("publish", "ok", m="m1", q="q", pub="p", pseq=1, conn="pub", ch=1, gen=1)
+    r.publish("m2")
+    call(r, "get", q="q", m="m2", dtag=1, redelivered=False, pub="p", pseq=2, **A)
+    return r
+
+
+def limited_where_lines_were_lost(lost: bool) -> Recording:
+    """The limit of the higher consumer's channel may be another."""
+    r = Recording("broker")
+    call(r, "qos", prefetch=3, scope="consumer", **A)
+    if lost:
+        r.add(GAP)
+    consume(r, A, cprio=1)
+    consume(r, B)
+    given(r, "m1", B)
+    return r
+
+
+def raised_where_lines_were_lost(lost: bool) -> Recording:
+    r = Recording("broker")
+    call(r, "ch_open", **A)
+    call(r, "qos", prefetch=1, scope="channel", **A)
+    consume(r, A, autoack=False)
+    if lost:
+        r.add(GAP)
+    for n in (1, 2):
+        given(r, f"m{n}", A, dtag=n)
+    return r
+
+
+def begun_where_lines_were_lost(lost: bool) -> Recording:
+    """Nobody knows whether a consumer that began there settles at all."""
+    r = Recording("broker")
+    if lost:
+        r.add(GAP)
+    else:
+        r.add("consume", "ok", q="q", ctag="first", **A)
+    r.add("deliver", m="m1", q="q", ctag="first", dtag=1, redelivered=False, **A)
+    call(r, "qos", prefetch=1, scope="channel", **A)
+    consume(r, A, autoack=False)
+    given(r, "m2", A, dtag=2)
+    return r
+
+
+def given_again_where_lines_were_lost(lost: bool) -> Recording:
+    """Without flags: what is given first after them may have been given there, and come back."""
+    r = Recording()
+    for m in ("m1", "m2"):
+        r.publish(m)
+    consume(r, A, autoack=True)
+    if lost:
+        r.add(GAP)
+    for m in ("m2", "m1"):
+        r.add("deliver", m=m, q="q", ctag="tag-a", dtag=3 - int(m[1]), **A)
+    return r
+
+
+def recovered_where_lines_were_lost(lost: bool) -> Recording:
+    """A consumer that began there may have had nothing to settle, so that nothing came back."""
+    r = Recording("broker")
+    if lost:
+        r.add(GAP)
+    r.publish("m1")
+    given(r, "m1", A, dtag=1)
+    r.add("recover", requeue=True, **A)
+    r.publish("m2")
+    call(r, "get", q="q", m="m2", dtag=1, redelivered=False, pub="p", pseq=2, autoack=False, **B)
+    return r
+
+
+def group_where_lines_were_lost(lost: bool) -> Recording:
+    r = Recording("broker")
+    if lost:
+        r.add(GAP)
+    call(r, "declare", q="q", args={"groups": "held"}, **C)
+    given(r, "m1", A, key="k")
+    given(r, "m2", B, key="k")
+    return r
+
+
+@pytest.mark.parametrize(
+    ("id", "history"),
+    [
+        ("P10", exclusive),
+        ("P10", single_active),
+        ("P11", higher_consumer),
+        ("P23", group_held),
+        ("P5", published_to_none),
+        ("P25", requeued_to_the_tail),
+        ("P14", ready_at_rest),
+        ("P14", waits_long),
+        ("P2", channel_did_not_answer),
+        ("P10", exclusive_did_not_answer),
+        ("P8", settled_twice),
+        ("P7", limited_later),
+        ("P5", taken_where_lines_were_lost),
+        ("P5", confirmed_where_lines_were_lost),
+        ("P11", limited_where_lines_were_lost),
+        ("P7", raised_where_lines_were_lost),
+        ("P7", begun_where_lines_were_lost),
+        ("P4", given_again_where_lines_were_lost),
+        ("P5", recovered_where_lines_were_lost),
+        ("P23", group_where_lines_were_lost),
+    ],
+)
+def test_what_explains_it_is_no_violation_and_without_it_there_is_one(
+    id: str, history: Callable[[bool], Recording]
+) -> None:
+    assert judged(id, history(False)).verdict is Verdict.VIOLATED
+    assert judged(id, history(True)).verdict is not Verdict.VIOLATED
+
+
+def test_the_next_queue_is_held_to_what_it_declares() -> None:
+    """What its consumers, groups and messages do wrong is a violation again."""
+    r = exclusive(True)
+    call(r, "cancel", q="q", ctag="tag-b", **B)
+    consume(r, B, exclusive=True)
+    consume(r, A)
+    r.alive("b")
+    assert judged("P10", r).verdict is Verdict.VIOLATED
+    r = group_held(True)
+    given(r, "m3", A, key="k")
+    assert judged("P23", r).verdict is Verdict.VIOLATED
+    r = published_to_none(True)
+    r.publish("m3")
+    r.publish("m4")
+    call(r, "get", q="q", m="m4", dtag=2, redelivered=False, pub="p", pseq=4, **A)
+    assert judged("P5", r).verdict is Verdict.VIOLATED
