@@ -25,6 +25,9 @@ INTERRUPTED = 130
 TERMINATED = 143
 USAGE = 2
 
+# Taken before anything is explored: while it is, these names are refused to the program and to a handler that meets it.
+_handle, _kill = signal.signal, os.kill
+
 
 class OutputError(Exception):
     """Standard output or standard error took no more. No `OSError`: libraries end the process with code 1 at those."""
@@ -71,16 +74,16 @@ def terminable() -> Iterator[None]:
     mine = os.getpid()
 
     def terminate(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        _handle(number, signal.SIG_DFL)
         if os.getpid() == mine:
             raise Terminated
-        os.kill(os.getpid(), number)
+        _kill(os.getpid(), number)
 
-    signal.signal(signal.SIGTERM, terminate)
+    _handle(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _handle(signal.SIGTERM, signal.SIG_DFL)
 
 
 def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> int:
