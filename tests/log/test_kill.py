@@ -109,7 +109,6 @@ def check(folder: Path, story: Story) -> int:
     return len(there)
 
 
-@pytest.mark.slow
 def test_kills_lose_nothing(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     left, messages, again = KILLS, 0, 0
