@@ -216,7 +216,7 @@ def test_ctrl_c_stops_a_stream_after_its_batch(tmp_path: Path) -> None:
     said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 1, said
     assert "Traceback" not in said
-    assert "1 files" in said
+    assert "1 file, " in said
 
 
 def _files(out: Path) -> int:
