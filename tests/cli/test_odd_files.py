@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import rich_click as click
 
 from seriatim_models import files
 from seriatim_models.cli import run
+from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.errors import PipelineError
@@ -147,3 +149,23 @@ def test_what_the_machine_lacks_is_a_sentence(
         monkeypatch.setattr("seriatim_models.cli.app.main", fails)
         assert run(["list"]) == code
         assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "sentence"),
+    [
+        (EOFError("marshal data too short"), 2, "a module that Python keeps compiled is cut off"),
+        (EOFError("Ran out of input"), 70, "a fault of seriatim itself"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_the_end_of_a_file_is_no_interruption(
+    raised: BaseException, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Click takes both for Ctrl-C at a prompt."""
+
+    def fails() -> None:
+        raise raised
+
+    assert run_command(click.Command("fails", callback=fails), []) == code
+    assert sentence in capsys.readouterr().err

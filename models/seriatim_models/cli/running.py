@@ -99,7 +99,7 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
                     f"{text_of(argument)} is not UTF-8; a file of that name needs another"
                 )
         with terminable():
-            code = app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
+            code = _main(app, arguments)
         sys.stdout.flush()
     except click.ClickException as error:
         _say(error.format_message())
@@ -126,12 +126,25 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
     return code if isinstance(code, int) else 0
 
 
+def _main(app: click.Command, arguments: Sequence[str] | None) -> object:
+    """What the command returns. Raises what it raises: click takes each `EOFError` for the end of what is typed."""
+    try:
+        return app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
+    except click.Abort as error:
+        if isinstance(error.__cause__, EOFError):
+            raise error.__cause__ from None
+        raise
+
+
 def _surroundings(error: Exception) -> str:
     """What the machine lacks, in a sentence, if that is why `error` was raised; else nothing."""
     if isinstance(error, ModuleNotFoundError):
         return lacking(error) or ""
     if isinstance(error, MemoryError):
         return "this takes more memory than there is"
+    if isinstance(error, EOFError) and str(error).startswith(("marshal data", "EOF read where")):
+        # Up to 3.13, Python keeps the half that found room on a full disk.
+        return "a module that Python keeps compiled is cut off: remove the folders __pycache__ and run it again"
     if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
         named = f"{text_of(os.fsdecode(error.filename))}: " if error.filename else ""
         return f"{named}{error.strerror or error}"
