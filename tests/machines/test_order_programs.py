@@ -12,6 +12,8 @@ from seriatim_workshop.mutation.exhaustive import modules_with
 from seriatim_workshop.mutation.outcomes import OutcomeSet
 from seriatim_workshop.mutation.searching import Kill, kill_of, search
 
+from .mistakes_by_hand import BY_HAND
+
 PLANTED: list[tuple[str, str, str, str, str]] = [
     ("log-replay-fails", "LC-6", "log",
      """        handler(parked.message)
@@ -804,13 +806,30 @@ def recover("""),
 def test_a_mistake_of_order_is_caught_by_name(
     id: str, by: str, file: str, old: str, new: str
 ) -> None:
+    caught(id, by, file, old, new)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("id", "by", "file", "old", "new"), [m[1:] for m in BY_HAND], ids=[m[0] for m in BY_HAND]
+)
+def test_a_mistake_that_no_program_was_made_for_is_caught(
+    id: str, by: str, file: str, old: str, new: str
+) -> None:
+    caught(id, by, file, old, new)
+
+
+def caught(id: str, by: str, file: str, old: str, new: str) -> None:
+    """Assert that the program shows the mistake under some schedule, by that name, and holds without it."""
     program = PROGRAMS[id]
     known = OutcomeSet()
-    right = search(program, load(program.reference), Judge(()), 3000, outcomes=known)
+    ids = tuple(dict.fromkeys([*program.properties, by])) if by != "outcome" else program.properties
+    right = search(program, load(program.reference), Judge(ids), 3000, outcomes=known)
     assert right.exhausted
+    assert not right.found
     assert source(file).count(old) == 1
     lib = modules_with(file, source(file).replace(old, new))
-    ids, outcomes = program.properties, sorted(known.found)
+    outcomes = sorted(known.found)
     found = search(program, lib, Judge(ids), 3000, outcomes=OutcomeSet(outcomes))
     kill = kill_of(program, found)
     if kill is not None and not kill.named:

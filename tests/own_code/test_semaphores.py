@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -161,7 +162,8 @@ def test_a_pool_with_two_tasks_is_explored_to_the_end() -> None:
     result = check(two_tasks)
     assert result.verdict == "ok"
     assert result.exhausted
-    assert 20 < (result.traces or 0) <= 60
+    # From 3.12 on a worker first looks without waiting: one operation on the pool's queue more for each task.
+    assert 20 < (result.traces or 0) <= (60 if sys.version_info < (3, 12) else 200)
 
 
 class Counter:

@@ -1,0 +1,1020 @@
+"""Mistakes of order written by hand over all references, and which program shows each, by which property.
+
+None was made for a program that stands here: they were written first, and then judged by all programs.
+"""
+
+BY_HAND: list[tuple[str, str, str, str, str, str]] = [
+    ("q-enqueue-look-before-rewind", "priority-wakes", "WK-1", "queue",
+     """            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)
+""",
+     """            self._arrived(entry)
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+"""),
+    ("q-linked-delayed-then-available", "priority-arrival", "SP-3", "queue",
+     """        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+        if not message.not_before:
+""",
+     """        entry = self.entries.add(message, DELAYED)
+        if not message.not_before:
+            entry.change(DELAYED, AVAILABLE)
+"""),
+    ("q-undelivered-by-look", "immediate-returned", "IM-1", "queue",
+     """        if entry.change(AVAILABLE, DEQUEUED):
+            self._dispose(entry)""",
+     """        if (seen := entry.available()) and entry.change(seen, DEQUEUED):
+            self._dispose(entry)"""),
+    ("q-release-same-available", "immediate-returned", "IM-1", "queue",
+     'ok = entry.change(consumer.acquired, State("AVAILABLE"))',
+     "ok = entry.change(consumer.acquired, AVAILABLE)"),
+    ("q-dequeue-leave-first", "group-passed", "MG-1", "queue",
+     """        ok = entry.change(consumer.acquired, DEQUEUED)
+        if ok:
+            self._dispose(entry)
+            if self.groups.leave""",
+     """        ok = entry.state.get() is consumer.acquired
+        if ok:
+            freed = self.groups.leave(entry.message.group, consumer)
+            ok = entry.change(consumer.acquired, DEQUEUED)
+        if ok:
+            self._dispose(entry)
+            if freed: self._announce_group(entry.message.group)
+            if False and self.groups.leave"""),
+    ("q-enqueue-depth-after-link", "depth-read", "QL-2", "queue",
+     """        self.depth.add(1)
+        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+""",
+     """        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+        self.depth.add(1)
+"""),
+    ("q-status-announce-all-at-end", "held", "SP-2", "queue",
+     """            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
+                self._announce(entry)
+            elif (""",
+     """            if self.host.now() >= entry.message.not_before and entry.state.get() is DELAYED:
+                self._announce(entry)
+                entry.change(DELAYED, AVAILABLE)
+            elif ("""),
+    ("q-next-advance-set", "push-publishes-when-served", "SP-1", "queue",
+     '            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))',
+     """            if consumer.pointer.get().entry is pointer.entry:
+                consumer.pointer.set(Pointer(following, "advance"))"""),
+    ("q-rewind-only-if-behind", "held", "SP-2", "queue",
+     """            back = min(entry, pointer.entry, key=Node.place)
+            if""",
+     """            back = min(entry, pointer.entry, key=Node.place)
+            if back is pointer.entry and not pointer.passed:
+                return
+            if"""),
+    ("q-announce-returned-then-rewind", "release-passed", "WK-1", "queue",
+     """        self._rewind_all(entry)
+        self._returned(entry)""",
+     """        self._returned(entry)
+        self._rewind_all(entry)"""),
+    ("q-attempt-no-retry", "two-takers", "outcome", "queue",
+     """            if entry is not None or not paid:
+                return entry
+            consumer.restore_credit()
+""",
+     """            if entry is None and paid:
+                consumer.restore_credit()
+            return entry
+"""),
+    ("q-attempt-restore-late", "two-takers", "outcome", "queue",
+     """        while True:
+            entry, paid = self._attempt_once(consumer, path, only)
+            if entry is not None or not paid:
+                return entry
+            consumer.restore_credit()
+""",
+     """        owed = 0
+        while True:
+            entry, paid = self._attempt_once(consumer, path, only)
+            if entry is not None or not paid:
+                for _ in range(owed):
+                    consumer.restore_credit()
+                return entry
+            owed += 1
+"""),
+    ("q-take-state-then-group", "group-race", "MG-1", "queue",
+     """            if not self.groups.join(entry.message.group, consumer):
+                return None
+            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+                if self.groups.leave(entry.message.group, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+""",
+     """            if not entry.change(seen, consumer.acquired):
+                return None
+            if not self.groups.join(entry.message.group, consumer):
+                entry.change(consumer.acquired, State("AVAILABLE"))
+                self._announce(entry)
+                return None
+"""),
+    ("q-take-no-group-announce", "group-given-up", "SP-2", "queue",
+     """                if self.groups.leave(entry.message.group, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+        elif""",
+     """                self.groups.leave(entry.message.group, consumer)
+                return None
+        elif"""),
+    ("q-take-state-again", "priority-returns", "WK-4", "queue",
+     "            if not entry.change(seen, consumer.acquired):",
+     """            seen = entry.available() or seen
+            if not entry.change(seen, consumer.acquired):"""),
+    ("q-browser-pointer-after", "push-shown-first", "SP-1", "queue",
+     """        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):
+            return None
+""",
+     """        elif consumer.pointer.get() is not pointer:
+            return None
+        else:
+            consumer.pointer.set(Pointer(entry, "browse", passed=True))
+"""),
+    ("q-close-flag-after-end", "push-runs-at-once", "ES-5", "queue",
+     """        with consumer.send_lock:  # after any delivery to it that is under way
+            if consumer.wants_work.get_and_set(None) is None:
+                return
+        self._close(consumer)
+""",
+     """        if consumer.wants_work.get() is None:
+            return
+        self._close(consumer)
+        with consumer.send_lock:
+            if consumer.wants_work.get_and_set(None) is None:
+                return
+"""),
+    ("q-close-twice-check", "close-twice", "QL-2", "queue",
+     """            if consumer.wants_work.get_and_set(None) is None:
+                return
+        self._close(consumer)""",
+     """            if consumer.wants_work.get() is None:
+                return
+        consumer.wants_work.set(None)
+        self._close(consumer)"""),
+    ("q-close-under-lock", "push-runs-at-once", "WK-1", "queue",
+     """                return
+        self._close(consumer)
+        if consumer.exclusive""",
+     """                return
+            self._close(consumer)
+        if consumer.exclusive"""),
+    ("q-close-all-first", "exclusive-handed-back", "outcome", "queue",
+     """        self._close(consumer)
+        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)  # last: from here on others are admitted
+""",
+     """        self.all.delete(consumer.in_all)
+        self._close(consumer)
+        if consumer.exclusive:
+            self.exclusive.set(None)
+"""),
+    ("q-close-all-then-exclusive", "immediate-after-exclusive", "outcome", "queue",
+     """        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)  # last: from here on others are admitted
+""",
+     """        self.all.delete(consumer.in_all)
+        if consumer.exclusive:
+            self.exclusive.set(None)
+"""),
+    ("q-grant-wants-before-credit", "expiring", "WK-9", "queue",
+     """            if consumer.credit is not None:
+                consumer.credit.add(messages)
+            self.set_notify_work_desired(consumer, True)
+""",
+     """            self.set_notify_work_desired(consumer, True)
+            if consumer.credit is not None:
+                consumer.credit.add(messages)
+"""),
+    ("q-subscribe-begin-before-join", "subscribes-when-woken", "outcome", "queue",
+     """            self._join(consumer)
+        self._begin(consumer)
+        return""",
+     """            self._begin(consumer)
+            self._join(consumer)
+        return"""),
+    ("q-subscribe-begin-under-lock", "subscribes-when-woken", "WK-1", "queue",
+     """            self._join(consumer)
+        self._begin(consumer)
+        return""",
+     """            self._join(consumer)
+            self._begin(consumer)
+        return"""),
+    ("q-push-send-outside-lock", "send-close", "ES-7", "queue",
+     """                self._last_delivered.set(consumer.in_all)
+                consumer.target.send(consumer, entry)
+            return entry
+""",
+     """                self._last_delivered.set(consumer.in_all)
+        if entry is not None:
+            consumer.target.send(consumer, entry)
+        return entry
+"""),
+    ("q-push-turn-before-attempt", "push-turns-kept", "SO-7", "queue",
+     """            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+            if entry is not None:
+                self._last_delivered.set(consumer.in_all)
+""",
+     """            self._last_delivered.set(consumer.in_all)
+            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+            if entry is not None:
+"""),
+    ("q-push-turn-after-send", "push-publishes-when-served", "WK-1", "queue",
+     """                self._last_delivered.set(consumer.in_all)
+                consumer.target.send(consumer, entry)
+            return""",
+     """                consumer.target.send(consumer, entry)
+                self._last_delivered.set(consumer.in_all)
+            return"""),
+    ("q-push-wants-read-before-lock", "immediate-after-exclusive", "ES-5", "queue",
+     """        with consumer.send_lock:
+            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None
+""",
+     """        wants = consumer.wants_work.get()
+        with consumer.send_lock:
+            entry = self.attempt(consumer, path, only) if wants else None
+"""),
+    ("q-push-async-submit-before-flag", "push-runs-at-once", "WK-1", "queue",
+     """        if self._job_pending.compare_and_set(False, True):
+            self._submit(self._job)
+""",
+     """        if not self._job_pending.get():
+            self._submit(self._job)
+            self._job_pending.set(True)
+"""),
+    ("q-push-job-clears-at-end", "push-returned", "WK-1", "queue",
+     """        self._job_pending.set(False)  # rule 6: clear the flag, then check
+        for consumer in self.all.consumers():
+            while self.deliver_to(consumer, "job"):
+                pass
+""",
+     """        for consumer in self.all.consumers():
+            while self.deliver_to(consumer, "job"):
+                pass
+        self._job_pending.set(False)
+"""),
+    ("q-push-arrived-trusts-pending", "push", "IM-3", "queue",
+     """        if not entry.message.immediate and entry.available():
+            self.deliver_async()
+""",
+     """        if not entry.message.immediate and entry.available() and not self._job_pending.get():
+            self._job_pending.set(True)
+            self._submit(self._job)
+"""),
+    ("q-push-returned-here", "immediate-returned", "outcome", "queue",
+     "        self.deliver_async()  # not here and now: the caller may hold a send lock",
+     "        self._arrived(entry)"),
+    ("q-push-resume-flag-late", "push", "WK-1", "queue",
+     """        if consumer.set_wants(desired) and desired:
+            self.deliver_async()
+""",
+     """        if desired and consumer.wants_work.get() is not None:
+            self.deliver_async()
+        consumer.set_wants(desired)
+"""),
+    ("q-move-flag-outside-lock", "pause-and-resume", "WK-9", "queue",
+     """        with consumer.moving:
+            # The flag first: a consumer woken next must not be held back by an interest that is over.
+            if wants is not None:
+                consumer.set_wants(wants)
+            origin""",
+     """        if wants is not None:
+            consumer.set_wants(wants)
+        with consumer.moving:
+            origin"""),
+    ("q-move-flag-last", "pull-while-suspended", "WK-9", "queue",
+     """            if wants is not None:
+                consumer.set_wants(wants)
+            origin = consumer.listed
+            if origin not in origins:
+                return False
+""",
+     """            origin = consumer.listed
+            if origin not in origins:
+                if wants is not None:
+                    consumer.set_wants(wants)
+                return False
+"""),
+    ("q-move-add-before-delete", "pull-while-suspended", "QL-1", "queue",
+     """            if consumer.in_list is not None:
+                self._list(origin, consumer.priority).delete(consumer.in_list)
+            consumer.listed = to
+            consumer.in_list = None
+            if to != REMOVED:
+                members = self._list(to, consumer.priority)
+                consumer.in_list = ListEntry(self.host, members.name, consumer)
+                members.add(consumer.in_list)
+""",
+     """            was = consumer.in_list
+            consumer.listed = to
+            consumer.in_list = None
+            if to != REMOVED:
+                members = self._list(to, consumer.priority)
+                consumer.in_list = ListEntry(self.host, members.name, consumer)
+                members.add(consumer.in_list)
+            if was is not None:
+                self._list(origin, consumer.priority).delete(was)
+"""),
+    ("q-notify-before-move", "closed-when-woken", "WK-2", "queue",
+     """        if not self.manager.set_notified(consumer, True):
+            return False
+        self.host.record("notify", sub=consumer.name)
+        consumer.target.notify_work(consumer)
+        return True
+""",
+     """        self.host.record("notify", sub=consumer.name)
+        consumer.target.notify_work(consumer)
+        return self.manager.set_notified(consumer, True)
+"""),
+    ("q-notify-move-before-look", "subscribe", "WK-1", "queue",
+     """        found = self.next_available(consumer)
+        if found is None or not self._may_take(consumer, found[0].entry):
+            return False
+        if not self.manager.set_notified(consumer, True):
+            return False
+""",
+     """        if not self.manager.set_notified(consumer, True):
+            return False
+        found = self.next_available(consumer)
+        if found is None or not self._may_take(consumer, found[0].entry):
+            self.manager.set_notified(consumer, False)
+            return False
+"""),
+    ("q-pull-check-then-wait", "group-freed", "WK-8", "queue",
+     """        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
+        entry = None
+        if consumer.wants_work.get():
+            entry = self.attempt(consumer, "pull")
+            if entry is not None:
+                self.manager.set_notified(consumer, True)
+""",
+     """        entry = None
+        wants = consumer.wants_work.get()
+        if wants:
+            entry = self.attempt(consumer, "pull")
+        if entry is None:
+            self.manager.set_notified(consumer, False)
+        if wants:
+            if entry is not None:
+                pass
+"""),
+    ("q-pull-suspend-other-before-move", "priority-pause", "WK-1", "queue",
+     """        if self.manager.set_interest(consumer, desired):
+            if desired:
+                self._notify(consumer)
+            elif consumer.acquires:
+                self._notify_other(consumer)
+""",
+     """        if not desired and consumer.acquires:
+            self._notify_other(consumer)
+        if self.manager.set_interest(consumer, desired) and desired:
+            self._notify(consumer)
+"""),
+    ("q-pull-begin-notify-first", "subscribe", "WK-1", "queue",
+     """        wants = consumer.has_credit()
+        self.manager.set_interest(consumer, wants, new=True)
+        if wants:
+            self._notify(consumer)
+""",
+     """        wants = consumer.has_credit()
+        found = self.next_available(consumer)
+        self.manager.set_interest(consumer, wants, new=True)
+        if wants and found is not None:
+            self._notify(consumer)
+"""),
+    ("q-pull-end-remove-only", "credit-kept", "WK-11", "queue",
+     """        self.set_notify_work_desired(consumer, False)
+        self.manager.remove(consumer)""",
+     """        self.manager.remove(consumer)
+        self._notify_other(consumer) if consumer.acquires else None"""),
+    ("q-size-after-append", "third-refused", "QL-2", "queue",
+     """        self.size.add(1)
+        self.append(entry)""",
+     """        self.append(entry)
+        self.size.add(1)"""),
+    ("q-size-before-mark", "pull-while-suspended", "QL-2", "queue",
+     """        entry.marked.set(True)
+        self.size.add(-1)""",
+     """        self.size.add(-1)
+        entry.marked.set(True)"""),
+    ("q-unlink-last", "pull-while-suspended", "QL-4", "queue",
+     """            if beyond is None:
+                return None  # rule 8: the last node stays
+""",
+     """            if beyond is None:
+                node.next.compare_and_set(following, None)
+                return None
+"""),
+    ("q-append-id-after-link", "push-publishes-when-served", "SO-1", "queue",
+     """            node.id = tail.id + 1
+            if tail.next.compare_and_set(None, node):
+                self""",
+     """            if tail.next.compare_and_set(None, node):
+                node.id = tail.id + 1
+                self"""),
+    ("h-session-adds-conn-first", "handover-once", "WK-1", "handover",
+     """        if self._targets.add(target):
+            self.connection.notify_work(self)
+""",
+     """        self.connection.notify_work(self)
+        self._targets.add(target)
+"""),
+    ("h-session-process-peek", "handover-in-turn", "WK-1", "handover",
+     """        target = self._targets.take()
+        if target is not None and target.process():
+            self._targets.add(target)
+        return not self._targets.empty()
+""",
+     """        target = self._targets.take()
+        if target is not None and target.process():
+            more = not self._targets.empty()
+            self._targets.add(target)
+            return more or True
+        return False
+"""),
+    ("h-run-flag-cleared-first", "handover-meanwhile", "AP-1", "handover",
+     """        self.host.record("conn_run", conn=self.name, at="begin")
+        while""",
+     """        self._scheduled.set(False)
+        self.host.record("conn_run", conn=self.name, at="begin")
+        while"""),
+    ("h-run-look-then-clear", "handover-meanwhile", "WK-6", "handover",
+     """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+        if not self._sessions.empty():  # and one that came before is seen here
+            self._schedule()
+""",
+     """        left = not self._sessions.empty()
+        self._scheduled.set(False)
+        if left:
+            self._schedule()
+"""),
+    ("h-run-reschedule-without-flag", "handover-meanwhile", "WK-6", "handover",
+     """        self._scheduled.set(False)  # rule 6 once more: from here on a notification schedules,
+        if not self._sessions.empty():  # and one that came before is seen here
+            self._schedule()
+""",
+     """        if not self._sessions.empty():
+            self.scheduler.submit(self)
+        else:
+            self._scheduled.set(False)
+"""),
+    ("h-submit-permit-first", "handover-once", "WK-1", "handover",
+     """        self._ready.add(connection)
+        self._permits.release()
+""",
+     """        self._permits.release()
+        self._ready.add(connection)
+"""),
+    ("h-process-rotates-after", "handover-turns", "WK-1", "handover",
+     """            self.consumers.append(consumer)
+            names""",
+     "            names"),
+    ("c-open-registered-last", "open-while-closing", "outcome", "client",
+     """            self._channels.set({**channels, number: channel})
+            self.work.pool.register_key(channel.key)
+            self.server.open(self.wire, number)
+            return channel
+""",
+     """            self.server.open(self.wire, number)
+        self._channels.set({**channels, number: channel})
+        self.work.pool.register_key(channel.key)
+        return channel
+"""),
+    ("c-close-waits-before-end", "publish-when-closed", "AP-1", "client",
+     """            while not self._gone:
+                self._over.wait()
+""",
+     """            if not self._gone:
+                self._over.wait(1.0)
+"""),
+    ("c-ongone-gone-before-end", "publish-when-closed", "AP-1", "client",
+     """        self._end(error)
+        with self._lock:
+            self._gone = True
+            self._over.notify_all()
+""",
+     """        with self._lock:
+            self._gone = True
+            self._over.notify_all()
+        self._end(error)
+"""),
+    ("c-end-disconnect-first", "publish-while-closing", "outcome", "client",
+     """        for channel in channels.values():
+            channel.shut_down(error)
+        if tell:
+            self.server.disconnect(self.wire, error)
+""",
+     """        if tell:
+            self.server.disconnect(self.wire, error)
+        for channel in channels.values():
+            channel.shut_down(error)
+"""),
+    ("c-converse-open-before-turn", "rpc-refused", "RPC-1", "client",
+     """        while self._active is not None:
+            self._wait(call)
+        self._ensure_open()
+        self._active""",
+     """        self._ensure_open()
+        while self._active is not None:
+            self._wait(call)
+        self._active"""),
+    ("c-converse-active-after-request", "full-beside-call", "outcome", "client",
+     """        self._active = call
+        self.connection.work.pool.unlimit(self.key)
+        self.server.request(self.connection.wire, self.number, call.act, call.number)
+""",
+     """        self.server.request(self.connection.wire, self.number, call.act, call.number)
+        self._active = call
+        self.connection.work.pool.unlimit(self.key)
+"""),
+    ("c-converse-unlimit-after-request", "full-beside-call", "outcome", "client",
+     """        self.connection.work.pool.unlimit(self.key)
+        self.server.request(self.connection.wire, self.number, call.act, call.number)
+""",
+     """        self.server.request(self.connection.wire, self.number, call.act, call.number)
+        self.connection.work.pool.unlimit(self.key)
+"""),
+    ("c-timeout-frees-slot", "rpc-late", "RPC-1", "client",
+     """        if not self._changed.wait(call.timeout):
+""",
+     """        if not self._changed.wait(call.timeout):
+            if self._active is call:
+                self._active = None
+"""),
+    ("c-timeout-despite-reply", "get-while-crashing", "outcome", "client",
+     """        while call.reply is None:
+            self._wait(call)
+        if call.reply.error""",
+     """        while call.reply is None:
+            self._wait(call)
+        self._ensure_open()
+        if call.reply.error"""),
+    ("c-delivery-callback-late", "async-while-full", "outcome", "client",
+     """        with self._lock:
+            callback = self._consumers.get(delivery.consumer_tag)
+        if callback is None:
+            return
+        work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
+        self.connection.work.add(self.key, work)
+""",
+     """        with self._lock:
+            callback = self._consumers.get(delivery.consumer_tag)
+            if callback is None:
+                return
+            work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
+            self.connection.work.add(self.key, work)
+"""),
+    ("c-delivery-looked-up-when-run", "consume-and-cancel", "outcome", "client",
+     """        work = Work(f"{self.key}:{delivery.delivery_tag}", partial(callback, self, delivery))
+""",
+     """        def late() -> None:
+            found = self._consumers.get(delivery.consumer_tag)
+            if found is not None:
+                found(self, delivery)
+
+        work = Work(f"{self.key}:{delivery.delivery_tag}", late)
+"""),
+    ("c-finish-notify-one", "rpc-refused", "RPC-1", "client",
+     """        self._changed.notify_all()
+
+    def shut_down""",
+     """        self._changed.notify()
+
+    def shut_down"""),
+    ("c-shutdown-unregister-first", "full-beside-call", "outcome", "client",
+     """        with self._lock:
+            if self.closed is not None:
+                return
+            self.closed = error
+            self._finish(Frame("close", error=error))
+        self.connection.work.pool.unregister_key(self.key)
+""",
+     """        self.connection.work.pool.unregister_key(self.key)
+        with self._lock:
+            if self.closed is not None:
+                return
+            self.closed = error
+            self._finish(Frame("close", error=error))
+"""),
+    ("c-shutdown-finish-before-closed", "publish-after-refusal", "outcome", "client",
+     """            self.closed = error
+            self._finish(Frame("close", error=error))
+""",
+     """            self._finish(Frame("close", error=error))
+        with self._lock:
+            self.closed = self.closed or error
+"""),
+    ("c-close-shutdown-first", "rpc-close-channel", "outcome", "client",
+     """        with suppress(Closed):  # by somebody else, before or meanwhile
+            self._call("close", self.server.close_channel)
+        self.shut_down""",
+     """        with suppress(Closed):
+            self._ensure_open()
+            self._send(self.server.close_channel)
+        self.shut_down"""),
+    ("c-send-check-outside", "publish-while-closing", "outcome", "client",
+     """        with self._lock:
+            self._ensure_open()
+            self.server.request(self.connection.wire, self.number, act)
+""",
+     """        self._ensure_open()
+        with self._lock:
+            self.server.request(self.connection.wire, self.number, act)
+"""),
+    ("w-shutdown-front", "pool-rejected", "CH-4", "workpool",
+     "            self._tasks.extend([None] * self.size)",
+     "            self._tasks.extendleft([None] * self.size)"),
+    ("w-unregister-progress-too", "pool-unregister-one", "CH-4", "workpool",
+     '''            self._unlimited.discard(key)
+            self._room.notify_all()
+            self.host.record("pool_unregister"''',
+     '''            self._unlimited.discard(key)
+            self._in_progress.discard(key)
+            self._room.notify_all()
+            self.host.record("pool_unregister"'''),
+    ("w-add-interrupt-sticky", "pool-interrupted-once", "CH-4", "workpool",
+     """                if self._interrupted:
+                    self._interrupted = False
+                    raise NotPut("interrupted")
+                if not self._room.wait(timeout):
+                    raise NotPut("no room in time")
+""",
+     """                if not self._room.wait(timeout):
+                    raise NotPut("no room in time")
+                if self._interrupted:
+                    self._interrupted = False
+                    raise NotPut("interrupted")
+"""),
+    ("w-next-wakes-one", "pool-room-for-two", "CH-4", "workpool",
+     """            if self.capacity is not None:
+                self._room.notify_all()
+            return key, block""",
+     """            if self.capacity is not None:
+                for _ in block:
+                    self._room.notify()
+            return key, block"""),
+    ("w-finish-split", "crash-anywhere", "AP-1", "workpool",
+     """            self._in_progress.remove(key)
+            if not self._pool.get(key):
+                return False  # EndWorkNoMoreToDo
+            self._ready""",
+     """            if not self._pool.get(key):
+                self._in_progress.remove(key)
+                return False
+        with self._lock:
+            self._in_progress.remove(key)
+            self._ready"""),
+    ("w-service-failure-before-return", "pool-fails", "outcome", "workpool",
+     """        if runnable:
+            self._start_runnable()
+        return True""",
+     """        if runnable:
+            self._run()
+        return True"""),
+    ("w-run-starts-next-first", "pool-one-channel", "CH-1", "workpool",
+     """        key, items = block
+        for work in items:
+            self._run_one(key, work)
+        if self.pool.finish_work_block(key):
+            self._start_runnable()
+""",
+     """        key, items = block
+        more = self.pool.finish_work_block(key)
+        for work in items:
+            self._run_one(key, work)
+        if more:
+            self._start_runnable()
+"""),
+    ("b-request-push-before-reply", "no-local", "CH-4", "broker",
+     """            else:
+                if call:
+                    wire.send(Frame("reply", number, call, value))
+            self._push_all()
+
+    def disconnect""",
+     """            else:
+                self._push_all()
+                if call:
+                    wire.send(Frame("reply", number, call, value))
+            self._push_all()
+
+    def disconnect"""),
+    ("b-request-reply-before-act", "no-local", "CH-4", "broker",
+     """                value = act(channel)
+            except""",
+     """                value = act(channel)
+                self._push_all()
+            except"""),
+    ("b-request-no-push-when-closed", "refused-and-handed-over", "QS-1", "broker",
+     """                wire.send(Frame("close", number, call, error=error))
+            else""",
+     """                wire.send(Frame("close", number, call, error=error))
+                return
+            else"""),
+    ("b-disconnect-push-per-channel", "crash-hands-over", "outcome", "broker",
+     """                self.close_channel(channel)
+            for queue""",
+     """                self.close_channel(channel)
+                self._push_all()
+            for queue"""),
+    ("b-closechannel-requeue-first", "crash-hands-over", "QS-2", "broker",
+     """        for consumer in channel.consumers.values():
+            consumer.queue.consumers.remove(consumer)
+        for tag in list(channel.unacked):
+            self._requeue(channel, tag)
+        self""",
+     """        for tag in list(channel.unacked):
+            self._requeue(channel, tag)
+        self._push_all()
+        for consumer in channel.consumers.values():
+            consumer.queue.consumers.remove(consumer)
+        self"""),
+    ("b-settle-check-by-max", "ack-again", "QS-1", "broker",
+     "        if tag not in channel.unacked and not (multiple and tag == 0):",
+     "        if tag not in channel.unacked and not (multiple and tag <= channel.tag):"),
+    ("b-settle-requeue-backwards", "ack-again", "QS-2", "broker",
+     "        insort(item.queue.ready, item, key=lambda i: i.position)",
+     "        item.queue.ready.insert(0, item)"),
+    ("b-push-break", "no-local", "QS-1", "broker",
+     """                if consumer is None:
+                    continue
+                queue""",
+     """                if consumer is None:
+                    break
+                queue"""),
+    ("b-handout-redelivered-late", "refused-and-handed-over", "QS-2", "broker",
+     """        item = channel.unacked.pop(tag)
+        item.redelivered = True
+""",
+     """        item = channel.unacked.pop(tag)
+        item.redelivered = item.consumer is not None
+"""),
+    ("b-limits-read-once", "prefetch", "QS-1", "broker",
+     """            for item in list(queue.ready):
+                consumer = next((c for c in queue.consumers if c.may_take(item)), None)
+""",
+     """            for item in list(queue.ready)[:1]:
+                consumer = next((c for c in queue.consumers if c.may_take(item)), None)
+"""),
+    ("l-publish-notify-before-tail", "log-seen-before-durable", "LC-1", "log",
+     """        self._end = append_record(self.storage, name, self._end, message, self._mark)
+        self.tail.set(Position(place.segment, self._end.offset))
+        return place
+""",
+     """        self.tail.set(Position(place.segment, self._end.offset + HEADER.size + len(message)))
+        self._end = append_record(self.storage, name, self._end, message, self._mark)
+        return place
+"""),
+    ("l-publish-connected-before", "log-new-channel", "LC-4", "log",
+     """        with self._writing:
+            place = self._append(message)
+        for channel in self._connected.get():
+""",
+     """        connected = self._connected.get()
+        with self._writing:
+            place = self._append(message)
+        for channel in connected:
+"""),
+    ("l-append-mark-before-sync", "log-seen-before-durable", "LC-3", "log",
+     """    storage.append(name, record)
+    storage.sync(name)
+    end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])
+    mark(end)
+    return end
+""",
+     """    storage.append(name, record)
+    end = ChainEnd(end.offset + len(record), HEADER.unpack_from(record)[2])
+    mark(end)
+    storage.sync(name)
+    return end
+"""),
+    ("l-append-segment-moved-before-check", "log-closed-and-opened", "LC-8", "log",
+     """        if self._closed:
+            raise Misuse("the topic is closed")
+        if self._end.offset + HEADER.size + len(message) > self.segment_size:
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+""",
+     """        if self._end.offset + HEADER.size + len(message) > self.segment_size:
+            clear(self.storage, segment_name(self._segment), self._end, self._mark)
+            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)
+        if self._closed:
+            raise Misuse("the topic is closed")
+"""),
+    ("l-connect-enlist-first", "log-two-consumers", "LC-3", "log",
+     """        if not self._state.compare_and_set(AWAY, CONNECTED):
+            raise Misuse(f"channel {self.name} has a consumer")
+        with self._lock:
+            self._stopping = False
+        self.topic.enlist(self)
+""",
+     """        self.topic.enlist(self)
+        if not self._state.compare_and_set(AWAY, CONNECTED):
+            raise Misuse(f"channel {self.name} has a consumer")
+        with self._lock:
+            self._stopping = False
+"""),
+    ("l-connect-stopping-first", "log-take-over", "outcome", "log",
+     """        if not self._state.compare_and_set(AWAY, CONNECTED):
+            raise Misuse(f"channel {self.name} has a consumer")
+        with self._lock:
+            self._stopping = False
+        self.topic""",
+     """        with self._lock:
+            self._stopping = False
+        if not self._state.compare_and_set(AWAY, CONNECTED):
+            raise Misuse(f"channel {self.name} has a consumer")
+        self.topic"""),
+    ("l-consume-away-before-strike", "log-take-over", "LC-3", "log",
+     """            self.topic.strike(self)
+            self._state.set(AWAY)
+""",
+     """            self._state.set(AWAY)
+            self.topic.strike(self)
+"""),
+    ("l-consume-stopping-at-begin", "log-leave-and-join", "outcome", "log",
+     """        try:
+            while (delivery""",
+     """        self._stopping = False
+        try:
+            while (delivery"""),
+    ("l-next-read-unread-outside", "log-reconnect", "LC-5", "log",
+     """        with self._lock:
+            while not self._stopping and not self._unread():
+                self._sleep()
+            if self._stopping:
+                return None
+        return self.topic""",
+     """        unread = self._unread()
+        with self._lock:
+            while not self._stopping and not unread:
+                self._sleep()
+                unread = self._unread()
+            if self._stopping:
+                return None
+        return self.topic"""),
+    ("l-next-stop-after-drain", "log-replay-again", "outcome", "log",
+     """            if self._stopping:
+                return None
+        return self.topic""",
+     """            if self._stopping and not self._unread():
+                return None
+        return self.topic"""),
+    ("l-commit-before-handler", "log-handler-exits", "outcome", "log",
+     """        error = self._attempt(handler, delivery)
+        if error is not None:
+            self.attempts""",
+     """        before = self.position
+        self._position.set(delivery.following)
+        error = self._attempt(handler, delivery)
+        self._position.set(before)
+        if error is not None:
+            self.attempts"""),
+    ("l-attempts-saved-after-backoff", "log-stopped-in-pause", "outcome", "log",
+     """                self._save()
+                self._back_off()
+                return""",
+     """                self._back_off()
+                self._save()
+                return"""),
+    ("l-commit-before-park", "log-parked-while-opened", "LC-2", "log",
+     """            self._park(delivery, error)
+        self.commit(delivery.following)
+""",
+     """            self.commit(delivery.following)
+            self._park(delivery, error)
+            return
+        self.commit(delivery.following)
+"""),
+    ("l-commit-attempts-later", "log-parked-and-stopped", "LC-6", "log",
+     """        self._position.set(position)
+        self.attempts = 0
+        self._save()
+""",
+     """        self._position.set(position)
+        self._save()
+        self.attempts = 0
+"""),
+    ("l-commit-position-before-check", "log-commit-refused", "LC-2", "log",
+     """        self._check(position)
+        if position < self.position:
+            raise Misuse""",
+     """        if position < self.position:
+            raise Misuse"""),
+    ("l-park-end-read-outside", "log-replay", "LC-6", "log",
+     """        with self._parks:
+            end = append_record(self.storage, self._parking, self._parked_to, payload, mark)
+            self._parked_to = end
+""",
+     """        was = self._parked_to
+        with self._parks:
+            end = append_record(self.storage, self._parking, was, payload, mark)
+            self._parked_to = end
+"""),
+    ("l-replay-strike-first", "log-replay-fails", "LC-6", "log",
+     """        handler(parked.message)
+        self._note_parked(parked.place, None, b"")""",
+     """        self._note_parked(parked.place, None, b"")
+        handler(parked.message)"""),
+    ("l-replay-under-parks", "log-replay-calls", "LC-6", "log",
+     """        handler(parked.message)
+        self._note_parked""",
+     """        with self._parks:
+            handler(parked.message)
+        self._note_parked"""),
+    ("l-replay-strike-finally", "log-replay-fails", "LC-6", "log",
+     """        handler(parked.message)
+        self._note_parked(parked.place, None, b"")""",
+     """        try:
+            handler(parked.message)
+        finally:
+            self._note_parked(parked.place, None, b"")"""),
+    ("l-backoff-wait-before-check", "log-parked-and-stopped", "outcome", "log",
+     """            while not self._stopping:
+                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+                    return
+""",
+     """            while self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+                if self._stopping:
+                    return
+"""),
+    ("l-recover-clear-before-torn", "log-crash-while-opened", "LC-8", "log",
+     """            storage.replace(f"{name}.torn", storage.read(name, end.offset, size - end.offset))
+            break
+""",
+     """            rest = storage.read(name, end.offset, size - end.offset)
+            clear(storage, name, end, mark)
+            storage.replace(f"{name}.torn", rest)
+            break
+"""),
+    ("l-open-claim-late", "log-parked-while-opened", "LC-6", "log",
+     """        topic.claim(name)
+        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+""",
+     """        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+        topic.claim(name)
+"""),
+    ("f-deliver-token-before-overrun", "fair-overrun", "FQ-4", "fair",
+     """        with self._lock:
+            if len(slot.waiting) >= slot.prefetch:
+                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
+            slot.waiting.append((delivery, weight))
+            self.host.record("arrive", slot=slot.name, weight=weight)
+            self.tokens.release()
+""",
+     """        with self._lock:
+            self.tokens.release()
+            if len(slot.waiting) >= slot.prefetch:
+                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
+            slot.waiting.append((delivery, weight))
+            self.host.record("arrive", slot=slot.name, weight=weight)
+"""),
+    ("f-park-stop-before-sleep", "fair-stop-in-handler", "FQ-4", "fair",
+     """        if self._held == 0:
+            self._sleep()
+        if self._stopping.get():
+            self._held""",
+     """        stopping = self._stopping.get()
+        if self._held == 0 and not stopping:
+            self._sleep()
+        if stopping:
+            self._held"""),
+    ("f-park-not-ended", "fair-stop-twice", "FQ-4", "fair",
+     "            self._held, self._ended = 0, True  #",
+     "            self._held = 0  #"),
+    ("f-park-held-kept", "fair-stop-in-handler", "FQ-4", "fair",
+     "            self._held, self._ended = 0, True  #",
+     "            self._ended = True  #"),
+    ("f-visit-handle-under-lock", "fair-delivers-itself", "outcome", "fair",
+     """            with self._lock:
+                taken = self._take(slot, quantum)
+            if taken is None:
+                return
+            quantum = 0  # rule 1: once a visit
+            delivery, _ = taken
+            self.settle(delivery, self._handle(delivery) is None)
+""",
+     """            with self._lock:
+                taken = self._take(slot, quantum)
+                if taken is None:
+                    return
+                quantum = 0
+                delivery, _ = taken
+                good = self._handle(delivery) is None
+            self.settle(delivery, good)
+"""),
+    ("f-visit-settle-before-handle", "fair-delivers-itself", "outcome", "fair",
+     """            self.settle(delivery, self._handle(delivery) is None)
+""",
+     """            self.settle(delivery, True)
+            self._handle(delivery)
+"""),
+]  # fmt: skip
+"""A name; then, as in `PLANTED`, the program, what catches the mistake in it, module, text there, and text instead."""
