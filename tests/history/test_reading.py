@@ -254,6 +254,20 @@ def test_a_folder_names_what_is_packed_in_another_way(tmp_path: Path) -> None:
     assert rejected.reason.startswith("is packed by bzip2")
 
 
+def test_a_folder_holds_histories_in_capitals_too(tmp_path: Path) -> None:
+    """As systems name them that do not distinguish; one in capitals was passed over, and not named."""
+    events = [Event(i=1, ev="note")]
+    for name in ("day.JSONL", "night.Jsonl.GZ", "noon.PARQUET", "eve.jsonl"):
+        write_history(tmp_path / name, events)
+    (tmp_path / "b.JSONL.BZ2").write_bytes(bz2.compress(b"{}"))
+    (tmp_path / "README.TXT").write_text("no history")
+    assert (tmp_path / "night.Jsonl.GZ").read_bytes()[:2] == b"\x1f\x8b"
+    report = audit_paths([tmp_path], engine="local")
+    assert {f.subject for f in report.findings} == {"day", "night", "noon", "eve"}
+    assert report.statistics["events"] == 4
+    assert [r.source for r in report.quarantine] == [str(tmp_path / "b.JSONL.BZ2")]
+
+
 def test_a_header_alone_is_an_empty_history(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     write_history(path, [])

@@ -57,7 +57,7 @@ def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> No
     again.run(once=True)
     assert (tmp_path / "out" / "stream.json").read_bytes() == before
     # A new file, and the stream goes on.
-    (folder / "new.jsonl").write_text('{"i":0,"ev":"note"}\n')
+    (folder / "new.JSONL").write_text('{"i":0,"ev":"note"}\n')
     again.run(once=True)
     assert [r.run for r in again.report().runs] == ["mixed", "new", events[0].run]
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
 from seriatim_models.history import Event, History, HistoryError, read_history
-from seriatim_models.history.reading import SUFFIXES
+from seriatim_models.history.reading import named_as_history
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
@@ -31,7 +31,7 @@ def files(paths: Iterable[str]) -> list[Path]:
     recorded = []
     for path in map(Path, paths):
         inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        recorded += [p for p in inside if p == path or p.name.endswith(SUFFIXES)]
+        recorded += [p for p in inside if p == path or named_as_history(p.name)]
     return recorded
 
 

@@ -59,11 +59,16 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     n_header: int
 
 
+def named_as_history(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> bool:
+    """Whether a file of that name in a folder is a history, in capitals or not."""
+    return name.lower().endswith(suffixes)
+
+
 def stem(path: Path) -> str:
     """The file's name without the suffixes of a history: the run of a file that names none."""
     for suffix in sorted(SUFFIXES, key=len, reverse=True):
-        if path.name.endswith(suffix):
-            return path.name.removesuffix(suffix)
+        if named_as_history(path.name, (suffix,)):
+            return path.name[: -len(suffix)]
     return path.stem
 
 

@@ -31,16 +31,16 @@ def write_history(path: str | Path, events: Iterable[Event], header: Header | No
     path = Path(path)
     header = header or Header()
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             from seriatim_models.history import table
 
             with whole_file(path) as draft:
                 return table.write_events(draft, events, header)
         with whole_file(path) as draft, draft.open("wb") as file:
-            if path.suffix == ".gz":
+            if path.suffix.lower() == ".gz":
                 with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
                     return _write(packed, events, header)
-            if path.suffix == ".zst":
+            if path.suffix.lower() == ".zst":
                 with _zstd(path, file) as packed_zstd:
                     return _write(packed_zstd, events, header)
             return _write(file, events, header)

@@ -41,7 +41,7 @@ from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PACKED_OTHERWISE
 from seriatim_models.history.parts import continued
-from seriatim_models.history.reading import SUFFIXES, Reader, stem
+from seriatim_models.history.reading import SUFFIXES, Reader, named_as_history, stem
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -108,6 +108,9 @@ GONE: Fingerprint = (-1, -1)
 
 CHANGED = "changed while it was read"
 
+HISTORIES = (*SUFFIXES, *PACKED_OTHERWISE)
+"""Names that are looked for in folders, be it to say that what has them is not read."""
+
 
 def find(paths: Iterable[str | Path]) -> list[Source]:
     """The files that the caller named, and the histories in the folders that he named, each once.
@@ -119,7 +122,7 @@ def find(paths: Iterable[str | Path]) -> list[Source]:
     for path in named:
         if path.is_dir():
             for inner in sorted(path.rglob("*")):
-                if inner.name.endswith((*SUFFIXES, *PACKED_OTHERWISE)) and inner.is_file():
+                if named_as_history(inner.name, HISTORIES) and inner.is_file():
                     out.setdefault(inner.resolve(), Source(str(inner), False))
         elif path.exists():
             out[path.resolve()] = Source(str(path), True)

@@ -38,7 +38,7 @@ from seriatim_models.files import read_document, write_whole
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.header import Header
 from seriatim_models.history.parts import PartEdges, begins_in_the_middle, continued, edges
-from seriatim_models.history.reading import SUFFIXES, Reader, stem
+from seriatim_models.history.reading import SUFFIXES, Reader, named_as_history, stem
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import locked
@@ -241,8 +241,7 @@ class Stream:
             reader = reader.option("recursiveFileLookup", "true").option(
                 "maxFilesPerTrigger", files
             )
-            suffixes = ",".join(s.removeprefix(".") for s in SUFFIXES)
-            reader = reader.option("pathGlobFilter", f"*.{{{suffixes}}}")
+            reader = reader.option("pathGlobFilter", _names())
             # The content is not asked for and so not read.
             new = reader.load(self.source.as_uri()).select(
                 "path", unix_micros("modificationTime").alias("changed")
@@ -318,7 +317,7 @@ class Stream:
             missed = {
                 path: fingerprint(path)
                 for path in map(str, sorted(self.source.rglob("*")))
-                if path.endswith(SUFFIXES)
+                if named_as_history(path)
                 and path not in known
                 and not self._hidden(path)
                 and Path(path).is_file()
@@ -550,6 +549,12 @@ class Stream:
             seconds=seconds,
             lag=lag,
         )
+
+
+def _names() -> str:
+    """The pattern, as Spark's source matches names, of histories in capitals or not."""
+    letters = (f"[{c}{c.upper()}]" if c.isalpha() else c for c in ",".join(SUFFIXES))
+    return f"*{{{''.join(letters)}}}"
 
 
 def _events(state: StreamState) -> int:

@@ -27,7 +27,7 @@ from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
-from seriatim_models.history.lines import DAMAGE, opened
+from seriatim_models.history.lines import DAMAGE, PARQUET, first_bytes, opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -56,7 +56,7 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     path = Path(path)
     reader = Reader(path, run=run)
     header = reader.header
-    if header.schema != "qh/1" or path.suffix == ".parquet":
+    if header.schema != "qh/1" or first_bytes(path) == PARQUET:
         raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
     completion = Completion()
     last = None
