@@ -682,6 +682,11 @@ def recover("""),
      """            if self._connected.compare_and_set(there, rest):
                 return""",
      """            return"""),
+    ("log-vanished-behind-old-mark", "LC-8", "log",
+     """    if end != marked:
+        mark(end)
+    clear(""",
+     """    clear("""),
     ("log-read-before-damage", "outcome", "log",
      """        while len(found) < limit and (delivery := self.topic.read(position)) is not None:""",
      """        while (delivery := self.topic.read(position)) is not None and len(found) < limit:"""),

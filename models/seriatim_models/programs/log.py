@@ -917,6 +917,36 @@ def log_old_mark(scene: LogScene) -> None:
     scene.world.spawn(life, name="life")
 
 
+@scenario("LC-8", traces=35, segment_size=VANISHED)
+def log_vanished_behind_old_mark(scene: LogScene) -> None:
+    """The topic is opened with an older state file and takes what lies behind it; records that go then are missed.
+
+    Bounds: Sequential; four messages in two segments, the state file as it was after any number of them, then each
+    record and each segment by itself, or both segments swapped.
+    """
+
+    def life() -> None:
+        size = reference.HEADER.size + 2
+        marks = [scene.storage.survivors()]
+        for k in range(4):
+            scene.topic.publish(b"m%d" % k)
+            marks.append(scene.storage.survivors())
+        mark = marks[scene.world.choose(len(marks))]["topic.json"]
+        scene.storage = MemoryDisk({**marks[-1], "topic.json": mark})
+        scene.open()
+        ways = vanished(scene.storage.survivors(), size)
+        name, left = ways[scene.world.choose(len(ways))]
+        scene.storage = MemoryDisk(left)
+        seen = False
+        try:
+            scene.lib.Channel(scene.open(), "reader").read(9)
+        except scene.lib.Damaged:
+            seen = True
+        scene.recovery(name, left[name], spoilt=True, refused=seen)
+
+    scene.world.spawn(life, name="life")
+
+
 # ---- the disk itself
 
 files_scenario = LOG_PROGRAMS.scenarios(FilesScene)
