@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.history.complete import complete
-from seriatim_models.history.event import GAP
+from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Verdict
 
 from .blackbox_histories import BY_ID, Recording
@@ -346,3 +346,26 @@ def test_the_next_queue_is_held_to_what_it_declares() -> None:
     r.publish("m4")
     call(r, "get", q="q", m="m4", dtag=2, redelivered=False, pub="p", pseq=4, **A)
     assert judged("P5", r).verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("given", "sent", "verdict"),
+    [
+        ({"t": 5}, {"t": 4}, Verdict.INCONCLUSIVE),  # its recorder writes lines behind their time
+        ({"t": 4}, {"t": 5}, Verdict.VIOLATED),
+        ({"t": 4}, {"t": 4}, Verdict.VIOLATED),
+        ({"t": 4}, {"t": 4, "rec": "s"}, Verdict.INCONCLUSIVE),  # two recorders at one instant
+        ({"t": 4}, {"t": 5, "rec": "s"}, Verdict.VIOLATED),
+        ({"t": 4}, {"t": 6, "t_lo": 3}, Verdict.INCONCLUSIVE),  # it may have begun before
+        ({}, {}, Verdict.VIOLATED),
+    ],
+)
+def test_given_before_it_was_sent_is_so_by_the_stamps_too(
+    given: dict[str, Any], sent: dict[str, Any], verdict: Verdict
+) -> None:
+    common: dict[str, Any] = {"m": "m1", "q": "q", "conn": "c", "ch": 1, "rec": "r", "clk": "host"}
+    events = [
+        Event(i=0, ev="deliver", autoack=True, dtag=1, **(common | given)),
+        Event(i=1, ev="publish", **(common | sent)),
+    ]
+    assert BY_ID["P1"].check(events).verdict is verdict

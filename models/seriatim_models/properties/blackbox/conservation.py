@@ -387,6 +387,8 @@ class Conservation(LifecycleProperty):
             return None, []
         if begun and begun.event.ph in ("ok", "info"):
             return None, []  # of an answer alone nobody knows when the call began
+        if begun and _stamped_before(begun.event, first.event):
+            return None, []
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
             return why, [first.event, begun.event]
@@ -508,6 +510,18 @@ class Conservation(LifecycleProperty):
             return False
         answers = summary.sessions.answers_count(released.by, released.event.lvl)
         return not answers or released.pos < look.rest
+
+
+def _stamped_before(sent: Event, given: Event) -> bool:
+    """Whether by their times a publish can have begun before a delivery, though it was recorded behind it.
+
+    At the same instant one recorder's order counts; that of two says nothing.
+    """
+    begun = sent.t if sent.t_lo is None else sent.t_lo
+    until = given.t if given.t_hi is None else given.t_hi
+    if begun is None or until is None:
+        return False
+    return begun < until or (begun == until and sent.rec != given.rec)
 
 
 def _moved(placed: Mapping[Name, PlacedEvent], shift: int) -> dict[Name, PlacedEvent]:
