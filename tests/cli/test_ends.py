@@ -6,10 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from seriatim_models.explorer.search.child_process import processes
 
 DATA = Path(__file__).parent.parent / "data"
 COMMAND = [sys.executable, "-c", "from seriatim_models.cli import main; main()"]
@@ -154,3 +157,12 @@ def test_ctrl_c_while_processes_are_started_ends_them_all_in_one_word(
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1] == "seriatim: interrupted"
+
+
+def test_of_a_pool_that_was_left_no_thread_goes_on() -> None:
+    """One that closes its pipe while the interpreter ends lets that print a traceback behind the verdict."""
+    before = threading.enumerate()
+    with processes(2) as pool:
+        assert pool.submit(abs, -1).result(60) == 1
+        pool.submit(time.sleep, 60)
+    assert [t for t in threading.enumerate() if t not in before] == []

@@ -7,10 +7,11 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -59,9 +60,13 @@ def processes(
         yield pool
     finally:
         working = list((pool._processes or {}).values())
+        manager = cast("threading.Thread | None", pool._executor_manager_thread)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in working:
             process.terminate()
+        # It closes the pipe into which the interpreter would write at its end: a traceback, if it did so meanwhile.
+        if manager is not None:
+            manager.join()
 
 
 def _begin(parent: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
