@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from seriatim_models.programs import PROGRAMS
@@ -822,6 +824,18 @@ def test_a_mistake_that_no_program_was_made_for_is_caught(
     id: str, by: str, file: str, old: str, new: str
 ) -> None:
     caught(id, by, file, old, new)
+
+
+def test_none_of_them_is_one_that_a_program_was_made_for() -> None:
+    """As code: what differs in its text only is the same mistake."""
+
+    def changed(file: str, old: str, new: str) -> tuple[str, str]:
+        return file, ast.dump(ast.parse(source(file).replace(old, new)))
+
+    seen = {changed(*m[2:]) for m in PLANTED}
+    for name, _, _, *mistake in BY_HAND:
+        assert changed(*mistake) not in seen, name
+        seen.add(changed(*mistake))
 
 
 def caught(id: str, by: str, file: str, old: str, new: str) -> None:
