@@ -24,36 +24,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from functools import partial, wraps
-from typing import Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from functools import wraps
+from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
-
-
-class Change(NamedTuple, Generic[T]):
-    """One write, or failed compare-and-set, on a cell, as a `Watch` function sees it.
-
-    `op` is ``set``, ``cas``, ``swap`` or ``add``; `old` is the value found in the cell
-    and `new` the value written, or, when `ok` is false, the value that was not written.
-    """
-
-    op: str
-    old: T
-    new: T
-    ok: bool
-
-
-Watch = Callable[[Change[T]], None]
-"""Called inside the atomic step that changed the cell, so that what it records is in the order of the changes."""
-
-
-class RecordingWatch(partial[None]):
-    """A `Watch` that does nothing but record.
-
-    A host that takes steps again whose records it has kept need not call it.
-    """
 
 
 class Cell(Protocol[T]):
@@ -156,27 +132,10 @@ class Host(Protocol):
         """Call an operation of the reference and return its result; see `operation`."""
 
 
-class WatchedHost(Host, Protocol):
-    """A host whose cells can be watched: what a host that records has below it."""
-
-    def cell(
-        self,
-        value: T,
-        name: str = "",
-        *,
-        kind: str = "",
-        owner: object = None,
-        watch: Watch[T] | None = None,
-    ) -> Cell[T]:
-        """As `Host.cell`; `watch`, if it is given, is called inside the atomic step of each change."""
-
-
 class HasHost(Protocol):
-    """An object of the reference that knows its host."""
+    """An object of the reference that knows its host, which it asks for everything."""
 
-    @property
-    def host(self) -> Host:
-        """The host that the object asks for everything."""
+    host: Host
 
 
 S = TypeVar("S", bound=HasHost)
@@ -192,66 +151,45 @@ def operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
     return performed
 
 
-Sink = Callable[[int, str, str, dict[str, object]], None]
-"""Receives (time in ns, thread name, event, fields) in the order in which things happened."""
-
-
 class _ThreadCell(Generic[T]):
-    """Python has no compare-and-set, so each cell has its own small mutex.
+    """Python has no compare-and-set, so each cell has its own small mutex."""
 
-    Reads take it too. Then what a watcher records lies in the same critical section as the change,
-    and the order of recording is an order in which the operations could have happened one by one.
-    """
+    __slots__ = ("_mutex", "_value")
 
-    __slots__ = ("_mutex", "_value", "_watch")
-
-    def __init__(self, value: T, watch: Watch[T] | None) -> None:
+    def __init__(self, value: T) -> None:
         self._mutex = threading.Lock()
         self._value = value
-        self._watch = watch
 
     def get(self) -> T:
         with self._mutex:
             return self._value
 
     def set(self, value: T) -> None:
-        self._write("set", value)
+        self.get_and_set(value)
 
     def get_and_set(self, value: T) -> T:
-        return self._write("swap", value)
+        with self._mutex:
+            old, self._value = self._value, value
+            return old
 
     def compare_and_set(self, expected: T, new: T) -> bool:
         with self._mutex:
-            old = self._value
-            ok = old is expected or old == expected
+            ok = self._value is expected or self._value == expected
             if ok:
                 self._value = new
-            if self._watch is not None:
-                self._watch(Change("cas", old, new, ok))
             return ok
 
     def get_and_add(self: _ThreadCell[int], amount: int) -> int:
         with self._mutex:
             old = self._value
             self._value = old + amount
-            if self._watch is not None:
-                self._watch(Change("add", old, old + amount, True))
             return old
 
     def add(self: _ThreadCell[int], amount: int) -> None:
         self.get_and_add(amount)
 
-    def _write(self, op: str, value: T) -> T:
-        with self._mutex:
-            old, self._value = self._value, value
-            if self._watch is not None:
-                self._watch(Change(op, old, value, True))
-            return old
-
 
 class _ThreadLock:
-    __slots__ = ("inner",)
-
     def __init__(self) -> None:
         self.inner = threading.Lock()
 
@@ -272,41 +210,17 @@ class _ThreadLock:
         self.inner.release()
 
 
-class _ThreadSemaphore:
-    __slots__ = ("_inner",)
-
-    def __init__(self, permits: int) -> None:
-        self._inner = threading.Semaphore(permits)
-
-    def acquire(self) -> None:
-        self._inner.acquire()
-
+class _ThreadSemaphore(threading.Semaphore):
     def try_acquire(self, timeout: float | None = None) -> bool:
-        if timeout is None:
-            return self._inner.acquire(blocking=False)
-        return self._inner.acquire(timeout=timeout)
-
-    def release(self, n: int = 1) -> None:
-        self._inner.release(n)
+        return self.acquire(timeout is not None, timeout)
 
 
 class Threads:
-    """Real threads. Give it a `sink` to keep what the reference records; without one nothing is kept."""
+    """Real threads. Nothing is recorded."""
 
-    def __init__(self, sink: Sink | None = None) -> None:
-        self._sink = sink
-
-    def cell(
-        self,
-        value: T,
-        name: str = "",
-        *,
-        kind: str = "",
-        owner: object = None,
-        watch: Watch[T] | None = None,
-    ) -> Cell[T]:
-        """As `WatchedHost.cell`."""
-        return _ThreadCell(value, watch)
+    def cell(self, value: T, name: str = "", *, kind: str = "", owner: object = None) -> Cell[T]:
+        """As `Host.cell`."""
+        return _ThreadCell(value)
 
     def lock(self, name: str = "") -> Lock:
         """A lock of `threading`."""
@@ -320,16 +234,14 @@ class Threads:
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
         """A semaphore of `threading`."""
-        return _ThreadSemaphore(permits)
+        return _ThreadSemaphore(permits)  # type: ignore[return-value]  # `acquire` returns True
 
     def now(self) -> int:
         """The monotonic clock of the operating system."""
         return time.monotonic_ns()
 
     def record(self, ev: str, /, **args: object) -> None:
-        """Give the event to the sink, if there is one."""
-        if self._sink is not None:
-            self._sink(self.now(), threading.current_thread().name, ev, args)
+        """Do nothing."""
 
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the method."""

@@ -10,12 +10,12 @@ import pytest
 
 from seriatim.broker import Closed, Delivery, Message, Server
 from seriatim.client import Channel, Connection
-from seriatim.host import Threads
 from seriatim.workpool import Executor, Work
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.client import CLIENT
 from seriatim_models.recording.client import recorded, server_snapshot, service_snapshot
+from seriatim_models.watched import WatchedThreads
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""
@@ -30,7 +30,7 @@ class World:
     def __init__(self) -> None:
         self.records: list[Event] = []
         self._recording = threading.Lock()
-        self.host = recorded(Threads(self._record))
+        self.host = recorded(WatchedThreads(self._record))
         self.server = Server(self.host)
         self._threads: list[threading.Thread] = []
         self._connections: list[Connection] = []

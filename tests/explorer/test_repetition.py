@@ -9,7 +9,6 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from seriatim.host import Change
 from seriatim_models.explorer import Dpor, World, explore
 from seriatim_models.explorer.model.program import Limits, ProgramUnderTest, Setting
 from seriatim_models.explorer.model.world import Record
@@ -19,6 +18,7 @@ from seriatim_models.programs.check import Judge, history, runnable
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.whitebox.judging import judge
 from seriatim_models.recording.base import Recording, around
+from seriatim_models.watched import Change
 
 MANY = 30
 """Executions of a program that are compared: enough to go back to the first steps of the smaller ones."""

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from seriatim.fair import FairConsumer, Slot
-from seriatim.host import Threads
 from seriatim_models.history.event import Event, event
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.fair import FAIR
 from seriatim_models.recording.fair import recorded
+from seriatim_models.watched import WatchedThreads
 
 PATIENCE = 30
 Delivery = tuple[str, int]
@@ -24,7 +24,7 @@ class Judged:
     def __init__(self, quanta: dict[str, int], prefetch: int) -> None:
         self.records: list[Event] = []
         self._recording = threading.Lock()
-        self.host = recorded(Threads(self._record))
+        self.host = recorded(WatchedThreads(self._record))
         self.settled: list[Delivery] = []
         self.room = {name: threading.Semaphore(prefetch) for name in quanta}
         self.slots = {

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from seriatim.host import Threads
 from seriatim.log import Channel, Handler, Storage, Topic
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.disk import MemoryDisk
@@ -15,6 +14,7 @@ from seriatim_models.programs.log import rest
 from seriatim_models.properties import Verdict
 from seriatim_models.properties.whitebox.log import LOG
 from seriatim_models.recording.log import recorded
+from seriatim_models.watched import WatchedThreads
 
 PATIENCE = 30
 """Seconds until a test that hangs says so; no test that passes waits this long."""
@@ -26,7 +26,7 @@ class Judged:
     def __init__(self) -> None:
         self.records: list[Event] = []
         self._recording = threading.Lock()
-        self.host = recorded(Threads(self._record))
+        self.host = recorded(WatchedThreads(self._record))
         self.topic: Topic
         self.channels: dict[str, Channel] = {}
 

@@ -19,8 +19,8 @@ class PlannedCalls(Threads):
         super().__init__()
         self.taken: list[str] = []
 
-    def cell(self, value, name="", *, kind="", owner=None, watch=None):  # type: ignore[no-untyped-def]
-        return _Counted(super().cell(value, name, watch=watch), name, self.taken)
+    def cell(self, value, name="", *, kind="", owner=None):  # type: ignore[no-untyped-def]
+        return _Counted(super().cell(value), name, self.taken)
 
 
 class _Counted:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from seriatim.host import Change, Host, Threads, operation
+from seriatim.host import Host, operation
 from seriatim_models.explorer import World, explore
 from seriatim_models.recording.base import Record, Recording
+from seriatim_models.watched import Change, WatchedThreads
 
 
 class Counter:
@@ -61,7 +63,9 @@ EVENTS: list[tuple[str, dict[str, object]]] = [
 
 def test_cells_and_operations_become_events() -> None:
     events: list[tuple[str, dict[str, object]]] = []
-    counter = Counter(recorded(Threads(lambda t, thread, ev, args: events.append((ev, args)))))
+    counter = Counter(
+        recorded(WatchedThreads(lambda t, thread, ev, args: events.append((ev, args))))
+    )
     assert counter.rise(2, upto=3) == 2
     assert events == EVENTS
     assert counter.unknown() == "unknown"
@@ -75,10 +79,62 @@ def test_cells_and_operations_become_events() -> None:
 
 def test_a_host_that_records_nothing_performs_all_the_same() -> None:
     events: list[object] = []
-    counter = Counter(Threads(lambda *event: events.append(event)))
+    counter = Counter(WatchedThreads(lambda *event: events.append(event)))
     assert counter.rise(2) == 2
     assert counter.value.get() == counter.other.get() == 2
     assert not events
+
+
+def test_a_watcher_of_real_threads_sees_each_change_once_in_order() -> None:
+    seen: list[tuple[str, int, int, bool]] = []
+    cell = WatchedThreads().cell(1, watch=lambda c: seen.append((c.op, c.old, c.new, c.ok)))
+    assert not cell.compare_and_set(2, 3)
+    assert cell.compare_and_set(1, 2)
+    assert cell.get_and_set(5) == 2
+    assert cell.get_and_add(2) == 5
+    cell.add(1)
+    cell.set(0)
+    assert cell.get() == 0
+    assert seen == [
+        ("cas", 1, 3, False),
+        ("cas", 1, 2, True),
+        ("swap", 2, 5, True),
+        ("add", 5, 7, True),
+        ("add", 7, 8, True),
+        ("set", 8, 0, True),
+    ]
+
+
+def test_nobody_reads_a_change_of_real_threads_that_is_not_recorded_yet() -> None:
+    watching, go_on = threading.Event(), threading.Event()
+
+    def watch(change: Change[int]) -> None:
+        watching.set()
+        go_on.wait(60)
+
+    cell = WatchedThreads().cell(0, watch=watch)
+    read: list[int] = []
+    writer = threading.Thread(target=cell.set, args=(1,), daemon=True)
+    reader = threading.Thread(target=lambda: read.append(cell.get()), daemon=True)
+    writer.start()
+    assert watching.wait(60)
+    reader.start()
+    reader.join(0.1)
+    assert not read
+    go_on.set()
+    reader.join(60)
+    assert read == [1]
+
+
+def test_a_sink_gets_time_thread_event_and_fields() -> None:
+    got: list[tuple[int, str, str, dict[str, object]]] = []
+    host = WatchedThreads(lambda *event: got.append(event))
+    before = host.now()
+    host.record("x", a=1)
+    [(at, who, ev, fields)] = got
+    assert (who, ev, fields) == (threading.current_thread().name, "x", {"a": 1})
+    assert before <= at <= host.now()
+    WatchedThreads().record("nobody listens")
 
 
 def test_a_change_is_recorded_in_its_own_step() -> None:
@@ -96,7 +152,7 @@ def test_a_change_is_recorded_in_its_own_step() -> None:
 
 def test_recordings_can_be_nested() -> None:
     events: list[str] = []
-    inner = recorded(Threads(lambda t, thread, ev, args: events.append(ev)))
+    inner = recorded(WatchedThreads(lambda t, thread, ev, args: events.append(ev)))
     counter = Counter(Recording(inner, {}, {}))
     counter.rise(1)
     assert events == ["rise", "value", "rise"]

@@ -118,8 +118,6 @@ class _Text:
         """Add what a cell holds, how many permits a semaphore has, and whether a lock is held."""
         if hasattr(value, "_value"):
             self.visit(value._value)
-        elif hasattr(value, "_inner"):
-            self.parts.append(f"permits {value._inner._value}")
         elif hasattr(value, "inner"):
             self.parts.append("held" if value.inner.locked() else "free")
         else:

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from seriatim.host import Condition, Lock, Semaphore, Threads, _ThreadSemaphore
+from seriatim.host import Condition, Lock, Semaphore, _ThreadSemaphore
 from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
+from seriatim_models.watched import WatchedThreads
 
 
 class WouldWait(AssertionError):
@@ -16,11 +17,11 @@ class WouldWait(AssertionError):
 
 
 class _SemaphoreOfOne(_ThreadSemaphore):
-    __slots__ = ()
-
-    def acquire(self) -> None:
-        if not self.try_acquire():
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        taken = super().acquire(blocking=False)
+        if not taken and blocking and timeout is None:
             raise WouldWait("for a permit")
+        return taken
 
 
 class _ConditionOfOne(threading.Condition):
@@ -30,8 +31,8 @@ class _ConditionOfOne(threading.Condition):
         return False
 
 
-class SingleThreadedHost(Threads):
-    """`Threads` of which only one runs, so that no lock is ever contended."""
+class SingleThreadedHost(WatchedThreads):
+    """`WatchedThreads` of which only one runs, so that no lock is ever contended."""
 
     def __init__(self) -> None:
         super().__init__(self._keep)
@@ -44,7 +45,7 @@ class SingleThreadedHost(Threads):
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
         """A semaphore that raises `WouldWait` where a thread would wait."""
-        return _SemaphoreOfOne(permits)
+        return _SemaphoreOfOne(permits)  # type: ignore[return-value]  # as in `Threads`
 
     def condition(self, lock: Lock, name: str = "") -> Condition:
         """A condition that raises `WouldWait` where a thread would wait; a wait with a time limit runs out at once."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from seriatim.host import WatchedHost
 from seriatim_models.explorer import World
+from seriatim_models.watched import WatchedHost
 
 
 class Stage(Protocol):

@@ -13,11 +13,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Self, cast
 
-from seriatim.host import Condition, Lock, Semaphore, WatchedHost
+from seriatim.host import Condition, Lock, Semaphore
 from seriatim_models.explorer import World
 from seriatim_models.machines.single_threaded_host import WouldWait
 from seriatim_models.machines.stages import ProgramStage
 from seriatim_models.matrix.scene import Unsettled
+from seriatim_models.watched import WatchedHost
 
 MOST = 1000
 """Permits that own threads take in one scene before its work counts as endless; the states here need some dozens."""

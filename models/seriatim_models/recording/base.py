@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 
-from seriatim.host import (
-    Cell,
-    Change,
-    Condition,
-    Lock,
-    RecordingWatch,
-    Semaphore,
-    Watch,
-    WatchedHost,
-)
+from seriatim.host import Cell, Condition, Lock, Semaphore
+from seriatim_models.watched import Change, RecordingWatch, Watch, WatchedHost
 
 T = TypeVar("T")
 R = TypeVar("R")

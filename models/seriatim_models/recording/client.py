@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from seriatim.broker import Act, Delivery, Frame, Queued, Server, ServerChannel, ServerQueue, Wire
 from seriatim.client import Call, Channel
-from seriatim.host import WatchedHost
 from seriatim.workpool import Executor, Work, WorkPool, WorkService
 from seriatim_models.recording.base import (
     CellEvents,
@@ -21,6 +20,7 @@ from seriatim_models.recording.base import (
     after,
     before,
 )
+from seriatim_models.watched import WatchedHost
 
 R = TypeVar("R")
 

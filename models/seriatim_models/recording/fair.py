@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from seriatim.fair import FairConsumer, Slot
-from seriatim.host import WatchedHost
 from seriatim_models.recording.base import (
     CellEvents,
     OperationEvents,
     Record,
     Recording,
 )
+from seriatim_models.watched import WatchedHost
 
 D = TypeVar("D")
 

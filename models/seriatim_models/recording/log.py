@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seriatim.host import WatchedHost
 from seriatim.log import HEADER, Channel, Delivery, Position, Topic
 from seriatim_models.recording.base import (
     CellEvents,
@@ -15,6 +14,7 @@ from seriatim_models.recording.base import (
     after,
     before,
 )
+from seriatim_models.watched import WatchedHost
 
 
 def text(message: bytes) -> str:

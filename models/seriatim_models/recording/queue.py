@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
-from seriatim.host import Change, WatchedHost
 from seriatim.queue import (
     Consumer,
     ConsumerList,
@@ -31,6 +30,7 @@ from seriatim_models.recording.base import (
     around,
     before,
 )
+from seriatim_models.watched import Change, WatchedHost
 
 
 def recorded(host: WatchedHost, unrecorded: Collection[str] = ()) -> Recording:

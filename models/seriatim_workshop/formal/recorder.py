@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
-from seriatim.host import Watch
 from seriatim_models.explorer import World
 from seriatim_models.explorer.model.world import ControlledCell, ControlledLock, ControlledSemaphore
+from seriatim_models.watched import Watch
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -15,11 +15,12 @@ from typing import cast
 
 import msgspec
 
-from seriatim.host import Condition, Lock, Semaphore, Threads
+from seriatim.host import Condition, Lock, Semaphore
 from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.mutant_modules import load
 from seriatim_models.properties import Finding
+from seriatim_models.watched import WatchedThreads
 from seriatim_workshop.machines.judging import violations
 from seriatim_workshop.machines.plans import ProgramPlan
 
@@ -125,7 +126,7 @@ class _Condition:
         self.notify(len(self._waiting))
 
 
-class ThreadStage(Threads):
+class ThreadStage(WatchedThreads):
     """A plan on real threads, with a clock that is set by hand."""
 
     def __init__(self) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
-from seriatim.host import Change, RecordingWatch, Watch
 from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.operations import (
     WRITE,
@@ -41,6 +40,7 @@ from seriatim_models.explorer.model.operations import (
     TryAcquire,
     Wait,
 )
+from seriatim_models.watched import Change, RecordingWatch, Watch
 
 T = TypeVar("T")
 R = TypeVar("R")
