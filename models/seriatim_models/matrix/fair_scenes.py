@@ -117,8 +117,7 @@ class FairMatrixScene(TableScene[FairHarness]):
 
 def _permits(semaphore: Any) -> int:
     """Return how many permits there are, on one thread or in an execution of the explorer."""
-    inner = getattr(semaphore, "_inner", None)
-    return cast(int, semaphore.value if inner is None else inner._value)
+    return cast(int, semaphore.value if hasattr(semaphore, "value") else semaphore._value)
 
 
 TABLE = without(FAIR, "make_slot")
