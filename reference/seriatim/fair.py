@@ -12,11 +12,11 @@ Rule 3 (forget).  A slot found empty at the end of its visit has deficit 0: an i
 Rule 4 (token).   There is one token for each delivery that waits. Both appear and both disappear under one lock, so
                   outside that lock they are equal in number. The loop may *hold* one: the token that woke it, which
                   the next delivery that it takes uses up.
-Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised, not well.
+Rule 5 (settle).  Every delivery taken is settled once: well, or, if its handler raised or exited, not well.
                   Its token is gone by then, so whatever handler and broker do, the count stays right.
-Rule 6 (end).     `stop` ends the loop between two deliveries, for good. `run` passes an error of `settle` on to its
-                  caller: the broker will deliver that message again, nothing else is changed, and `run` may be called
-                  again.
+Rule 6 (end).     `stop` ends the loop between two deliveries, for good. `run` passes an error of `settle`, and an exit
+                  of the handler, on to its caller: the broker will deliver that message again, nothing else is changed,
+                  and `run` may be called again.
                   There is one loop: a handler that never returns stops it for all slots. Deliveries are still
                   taken in, as many as each slot's prefetch, and are the broker's until they are settled.
 
@@ -101,7 +101,7 @@ class FairConsumer(Generic[D]):
             self.tokens.release()
 
     def run(self) -> None:
-        """Serve until stopped, or until `settle` raises, whose error it passes on."""
+        """Serve until stopped, or until `settle` raises or the handler exits, which it passes on."""
         while self.park():
             self.round()
 
@@ -137,7 +137,11 @@ class FairConsumer(Generic[D]):
                 return
             quantum = 0  # rule 1: once a visit
             delivery, _ = taken
-            self.settle(delivery, self._handle(delivery) is None)
+            well = False
+            try:
+                well = self._handle(delivery) is None
+            finally:
+                self.settle(delivery, well)
 
     @operation
     def _take(self, slot: Slot[D], quantum: int) -> tuple[D, int] | None:

@@ -414,6 +414,11 @@ class Topic:
                 raise Misuse(f"channel {name} is open already")
             self._names.add(name)
 
+    def give_up(self, name: str) -> None:
+        """Let a channel's name be used again: it could not be opened."""
+        with self._writing:
+            self._names.remove(name)
+
     def start_of_next(self, position: Position, tail: Position) -> Position:
         """Return `position`, or if its segment is used up, the start of the next."""
         while position.segment < tail.segment:
@@ -513,11 +518,15 @@ class Channel:
         self._position = self.host.cell(position, f"{name}.position")
         # Before the parking file is touched: another channel of this name may be writing it.
         topic.claim(name)
-        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
-        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
-        """Where the parking file's last record ends; under `_parks`."""
-        if state is None:
-            self._save()
+        try:
+            parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+            self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+            """Where the parking file's last record ends; under `_parks`."""
+            if state is None:
+                self._save()
+        except BaseException:
+            topic.give_up(name)
+            raise
         self._parks = self.host.lock(f"{name}.parks")
         self._lock = self.host.lock(f"{name}.lock")
         self._news = self.host.condition(self._lock, f"{name}.news")

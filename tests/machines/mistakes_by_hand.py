@@ -850,7 +850,11 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 return
             quantum = 0  # rule 1: once a visit
             delivery, _ = taken
-            self.settle(delivery, self._handle(delivery) is None)
+            well = False
+            try:
+                well = self._handle(delivery) is None
+            finally:
+                self.settle(delivery, well)
 """,
      """            with self._lock:
                 taken = self._take(slot, quantum)
@@ -862,7 +866,11 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
             self.settle(delivery, good)
 """),
     ("f-visit-settle-before-handle", "fair-delivers-itself", "outcome", "fair",
-     """            self.settle(delivery, self._handle(delivery) is None)
+     """            well = False
+            try:
+                well = self._handle(delivery) is None
+            finally:
+                self.settle(delivery, well)
 """,
      """            self.settle(delivery, True)
             self._handle(delivery)

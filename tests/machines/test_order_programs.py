@@ -411,14 +411,22 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
         return"""),
     ("fair-delivers-itself", "outcome", "fair",
      """            delivery, _ = taken
-            self.settle(delivery, self._handle(delivery) is None)""",
+            well = False
+            try:
+                well = self._handle(delivery) is None
+            finally:
+                self.settle(delivery, well)""",
      """            delivery, _ = taken
             with self._lock:
                 well = self._handle(delivery) is None
             self.settle(delivery, well)"""),
     ("fair-delivers-itself", "FQ-3", "fair",
      """            delivery, _ = taken
-            self.settle(delivery, self._handle(delivery) is None)""",
+            well = False
+            try:
+                well = self._handle(delivery) is None
+            finally:
+                self.settle(delivery, well)""",
      """            delivery, _ = taken
             well = self._handle(delivery) is None
             with self._lock:

@@ -229,6 +229,7 @@ deficit = Arg[int]("deficit", "the deficit at the end of the visit")
 empty = Arg[bool]("empty", "whether nothing waits in the slot then")
 tokens = Arg[int]("tokens", "permits left")
 waiting = Arg[int]("waiting", "deliveries that wait")
+settlements = Arg[list[bool]]("settlements", "of each settlement whether it was well")
 expected = Arg[list[float]]("expected", "expected rates, slot by slot")
 served = Arg[list[float]]("served", "measured rates, slot by slot")
 tolerance = Arg[float]("tolerance", "relative error allowed")
@@ -495,7 +496,7 @@ FAIR = (
     EventKind("failed", "A handler raised.", (), (error,)),
     EventKind("died", "The loop ended with an exception.", (), (error,), unrecorded="by mutants only"),
     EventKind("overrun", "A delivery beyond the slot's prefetch was refused.", (), (slot,)),
-    EventKind("fair_rest", "The end of a run.", (), (tokens, waiting)),
+    EventKind("fair_rest", "The end of a run.", (), (tokens, waiting), (settlements,)),
     EventKind("rates", "Rates of a simulation.", (), (expected, served, tolerance)),
 )  # fmt: skip
 

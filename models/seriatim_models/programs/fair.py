@@ -38,12 +38,13 @@ class FairScene(Scene):
         ]
         self.settled: list[tuple[int, bool]] = []
         self.consumer: Consumer = lib.FairConsumer(
-            recorded(world.host),
-            self.slots,
-            handler,
-            lambda d, well: self.settled.append((d, well)),
+            recorded(world.host), self.slots, handler, self.settle
         )
         world.at_end(self._end)
+
+    def settle(self, delivery: int, well: bool) -> None:
+        """Note that a delivery was settled: the broker's end, unless a program has its own."""
+        self.settled.append((delivery, well))
 
     def loop(self, rounds: int = ROUNDS) -> None:
         """The main loop on a thread, for more rounds than the program needs: a wrong one may spin.
@@ -54,7 +55,8 @@ class FairScene(Scene):
         def run() -> None:
             try:
                 for _ in range(rounds):
-                    with suppress(ConnectionError):  # of `settle`; then the loop is run again
+                    # An error of `settle`, or an exit of a handler; then the loop is run again.
+                    with suppress(ConnectionError, SystemExit):
                         if not self.consumer.park():
                             break
                         self.consumer.round()
@@ -114,16 +116,23 @@ class FairScene(Scene):
 
     def _end(self) -> None:
         tokens: Any = self.consumer.tokens  # the world's semaphore shows its permits
+        known = self.consumer.settle == self.settle
         self.world.host.record(
             "fair_rest",
             tokens=tokens.value + self.consumer._held,
             waiting=sum(len(s.waiting) for s in self.slots),
+            **({"settlements": [well for _, well in self.settled]} if known else {}),
         )
 
 
 def fails(delivery: int) -> None:
     """Raise: a handler."""
     raise ValueError("no")
+
+
+def exits(delivery: int) -> None:
+    """End the thread: a handler."""
+    raise SystemExit
 
 
 scenario = FAIR_PROGRAMS.scenarios(FairScene)
@@ -227,6 +236,17 @@ def fair_settle_fails(scene: FairScene) -> None:
             raise errors.pop()
 
     scene.consumer.settle = settle
+    scene.loop()
+    scene.push((0, 1))
+
+
+@scenario("FQ-3 FQ-4", traces=3, quanta=(1,), handler=exits)
+def fair_handler_exits(scene: FairScene) -> None:
+    """A handler ends its thread, and the loop is run again, while a delivery arrives.
+
+    Bounds: One slot, one delivery there, one arriving; every handler exits.
+    """
+    scene.fill((0, 1))
     scene.loop()
     scene.push((0, 1))
 

@@ -157,7 +157,7 @@ mutant(
 +                    break
                  taken = self._take(slot, quantum)
 @@
-             self.settle(delivery, self._handle(delivery) is None)
+                 self.settle(delivery, well)
 +        with self._lock:
 +            if not slot.waiting:
 +                slot.deficit = 0
@@ -226,7 +226,7 @@ mutant(
     title="a token is used up when its delivery is settled, and so not at all if that fails",
     diff=TOKENS_PER_ROUND
     + """@@
-             self.settle(delivery, self._handle(delivery) is None)
+                 self.settle(delivery, well)
 +            if self._held:
 +                self._held = 0
 +            else:
@@ -289,7 +289,7 @@ mutant(
     origin="plain round robin",
     title="each visit serves one delivery, whatever the quantum",
     diff="""
-             self.settle(delivery, self._handle(delivery) is None)
+                 self.settle(delivery, well)
 +            slot.deficit = 0
 +            return
 """,
@@ -368,5 +368,21 @@ mutant(
     diff="""
 -        if slot not in self.slots:
 -            raise ValueError(f"slot {slot.name} is not one of this consumer's")
+""",
+)
+mutant(
+    id="exit-unsettled",
+    killed_by="FQ-3",
+    program="fair-handler-exits",
+    steps=13,
+    origin="the reference itself, until a handler exited",
+    title="a delivery whose handler ends its thread is never settled: it counts against the prefetch for ever",
+    diff="""
+-            well = False
+-            try:
+-                well = self._handle(delivery) is None
+-            finally:
+-                self.settle(delivery, well)
++            self.settle(delivery, self._handle(delivery) is None)
 """,
 )

@@ -1466,6 +1466,33 @@ class Stepwise(MemoryDisk):
         super().replace(name, data)
 
 
+@scenario("LC-1", traces=12, memory=FailsOnce)
+def log_opened_while_failing(scene: LogScene) -> None:
+    """Two threads open a channel of one name, and the disk fails for the first: then both try again.
+
+    Bounds: One failure; one message there, which one of them reads.
+    """
+    disk = scene.storage
+    assert isinstance(disk, FailsOnce)
+    scene.backlog(b"m1")
+    disk.fails_at = disk.changes
+
+    def opens() -> None:
+        for _ in range(2):
+            with suppress(scene.lib.Misuse, OSError):
+                handled(scene, scene.channel().read())
+
+    scene.world.spawn(opens, name="A")
+    scene.world.spawn(opens, name="B")
+    scene.world.at_end(lambda: _opened(scene))
+
+
+def _opened(scene: LogScene) -> None:
+    """Record that nobody could open the channel, though each was asked to twice, if so."""
+    if not scene.channels:
+        scene.world.host.record("raised", error="nobody could open c", declared=False)
+
+
 @scenario("LC-1", traces=22, memory=Stepwise)
 def log_opened_step_by_step(scene: LogScene) -> None:
     """Two threads open a channel of one name while the disk shows each what the other has done so far.
@@ -1556,6 +1583,7 @@ SPOILT = (
 def log_state_spoilt(scene: LogScene) -> None:
     """A state file is not what was written to it when it is read again: it is said to be damaged, and nothing else.
 
+    When it is put back the channel is opened, on the same topic if that was open.
     Bounds: Sequential; the files of a topic, of a channel and of its parking file, each in six ways.
     """
 
@@ -1565,7 +1593,8 @@ def log_state_spoilt(scene: LogScene) -> None:
         names = ("topic.json", "c.channel", "c.parking")
         name = names[scene.world.choose(len(names))]
         files = scene.storage.survivors()
-        files[name] = SPOILT[scene.world.choose(len(SPOILT))](files[name])
+        whole = files[name]
+        files[name] = SPOILT[scene.world.choose(len(SPOILT))](whole)
         scene.storage = MemoryDisk(files)
         with scene.refused(scene.lib.Damaged):
             scene.topic = scene.open()
@@ -1574,5 +1603,12 @@ def log_state_spoilt(scene: LogScene) -> None:
         scene.world.host.record(
             "recovery", before="", after="x" if changed else "", aside="", spoilt=True, refused=True
         )
+        scene.storage.replace(name, whole)
+        if name == "topic.json":
+            scene.topic = scene.open()
+        try:
+            scene.channel()
+        except scene.lib.Misuse as error:
+            scene.world.host.record("raised", error=repr(error), declared=False)
 
     scene.world.spawn(life, name="life")

@@ -491,17 +491,27 @@ mutant(
     id="recovered-before-claimed",
     killed_by="LC-6",
     program="log-parked-while-opened",
-    steps=31,
+    steps=33,
     origin="the reference itself, which looked for half a record before it asked whether the name was taken",
     title="who opens a channel whose name is taken cuts off what the other is writing to its parking file",
     diff="""
 -        # Before the parking file is touched: another channel of this name may be writing it.
 -        topic.claim(name)
 @@
-+        topic.claim(name)
-         if state is None:
-             self._save()
-         self._parks = self.host.lock(f"{name}.parks")
++            topic.claim(name)
+             if state is None:
+                 self._save()
+""",
+)
+mutant(
+    id="name-kept-unopened",
+    killed_by="AP-1",
+    program="log-state-spoilt",
+    steps=19,
+    origin="the reference itself, until a channel was opened that its disk refused",
+    title="the name of a channel that could not be opened stays taken, also when its file is put back",
+    diff="""
+-            topic.give_up(name)
 """,
 )
 mutant(

@@ -51,11 +51,11 @@ def handle(
 
 
 def going_round(record: Record, method: Callable[..., None], consumer: FairConsumer[Any]) -> None:
-    """Record ``round``, and ``interrupted`` if an error ends it."""
+    """Record ``round``, and ``interrupted`` if an error, or a handler that exits, ends it."""
     record("round")
     try:
         method(consumer)
-    except Exception:
+    except (Exception, SystemExit):
         record("interrupted")
         raise
 

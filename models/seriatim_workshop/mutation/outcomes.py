@@ -44,7 +44,7 @@ VISIBLE: Mapping[tuple[str, str], Callable[[Args], tuple[object, object] | None]
     ("failed", ""): lambda a: ("", a["error"]),
     ("overrun", ""): lambda a: (a["slot"], ""),
     ("stopped", ""): lambda a: ("", ""),
-    ("fair_rest", ""): lambda a: ("", (a["tokens"], a["waiting"])),
+    ("fair_rest", ""): lambda a: ("", (a["tokens"], a["waiting"], a.get("settlements"))),
 }
 """Event and phase -> whom it concerns, and what of it is seen. What concerns one is in an order that all agree on."""
 

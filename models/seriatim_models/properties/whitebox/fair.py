@@ -116,7 +116,7 @@ class Fq3(OfSlots):
     id = "FQ-3"
     sentence = (
         "A delivery of weight w that is first in its slot is taken in one of the first ceil(w/Q) rounds that begin "
-        "while it is; and while the loop runs nothing waits for ever."
+        "while it is; and while the loop runs nothing waits for ever. What was taken is settled once."
     )
     kind = "liveness"
     source = f"{SOURCE}; {DRR}"
@@ -127,6 +127,7 @@ class Fq3(OfSlots):
 
         A round that an error of `settle` interrupts may not have come to the slot.
         """
+        self._settled(events, bad)
         events = self.known(events)
         quanta = self.quanta(events)
         waiting: dict[str, deque[int]] = {slot: deque() for slot in quanta}
@@ -158,6 +159,14 @@ class Fq3(OfSlots):
                 if left:
                     bad.append((f"{', '.join(left)} will never be served", [e]))
         return tested
+
+    @staticmethod
+    def _settled(events: list[Event], bad: Violations) -> None:
+        """Add where more or fewer deliveries were settled than taken, if settlements are recorded."""
+        taken = sum(e.ev == "take" for e in events)
+        for e in events:
+            if e.ev == "fair_rest" and len(e.args.get("settlements", [0] * taken)) != taken:
+                bad.append((f"{taken} were taken and {len(e.args['settlements'])} settled", [e]))
 
 
 class Fq4(OfSlots):
