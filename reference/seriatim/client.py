@@ -135,6 +135,9 @@ class Connection:
 
 Callback = Callable[["Channel", Delivery], None]
 
+Effect = Callable[[], object]
+"""What the reader does with the reply to a call before it reads on (rule 4)."""
+
 
 @dataclass(eq=False)
 class Call:
@@ -143,8 +146,7 @@ class Call:
     number: int
     op: str
     act: Act
-    on_reply: Callable[[], object] | None
-    """What the reader does with the reply before it reads on (rule 4)."""
+    on_reply: Effect | None
     timeout: float | None
     reply: Frame | None = None
     """What the server sent, or what stands for it if the channel ends first."""
@@ -224,11 +226,7 @@ class Channel:
         self.shut_down(Closed(200, "the channel was closed by the application"))
 
     def _call(
-        self,
-        op: str,
-        act: Act,
-        on_reply: Callable[[], object] | None = None,
-        timeout: float | None = None,
+        self, op: str, act: Act, on_reply: Effect | None = None, timeout: float | None = None
     ) -> object:
         with self._lock:
             self._calls += 1

@@ -60,7 +60,6 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -470,8 +469,7 @@ Handler = Callable[[bytes], None]
 AWAY, CONNECTED, CONSUMING = "away", "connected", "consuming"
 
 
-@dataclass(frozen=True)
-class Parked:
+class Parked(NamedTuple):
     """A message that its handler failed too often."""
 
     place: Position

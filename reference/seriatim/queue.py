@@ -9,13 +9,11 @@ becomes available. `seriatim.handover` leads from the thread that enqueues to th
 How to think of it
 ------------------
 There is one list of entries, in an order that never changes, and there are many threads.
-Each shared fact is in one cell, and a fact changes only by compare-and-set from the value that was examined.
-Everything follows from nine rules.
+Each shared fact is in one cell, and changes only by compare-and-set from the value that was examined: nine rules.
 
 Rule 1 (place).       An entry is linked once, behind the tail, and never moves. Its order is its place.
 Rule 2 (state).       An entry changes state only along `LEGAL`, each time by one compare-and-set from the state it is
-                      expected to be in. The thread that wins the compare-and-set does what follows from it; a thread
-                      that loses does nothing.
+                      expected to be in. The thread that wins does what follows from it; a thread that loses, nothing.
 Rule 3 (advance).     A consumer's pointer moves forward only past an entry that was seen unwanted, by compare-and-set
                       from the very pointer object from which that entry was reached.
 Rule 4 (rewind).      A thread that makes an entry wanted (release, priority arrival, end of a delay, group set free)
@@ -42,7 +40,6 @@ Threads, clocks and logs: it asks its `Host`. Persistence, transactions, bytes, 
 network. Only the thread that runs a consumer's connection may `grant`, resume (`set_notify_work_desired(True)`), pull
 (`deliver_single_message`) and `close`, as in the articles; everything else may be called from any thread.
 Memory is reclaimed by the garbage collector: a node that is still referenced is never used again.
-Its contracts are `deal`'s, without ``deal.pure``: that replaces ``sys.stdout`` while a function runs, for all threads.
 """
 
 from __future__ import annotations
@@ -63,8 +60,6 @@ from seriatim.message import sub_queue
 
 class Node:
     """A node of a list. `id` rises in link order; a bare `Node` is the sentinel before the first."""
-
-    __slots__ = ("id", "list_name", "next", "rank")
 
     def __init__(self, host: Host, list_name: str, rank: int = 0) -> None:
         self.list_name = list_name
@@ -131,10 +126,7 @@ class NodeList(Generic[N]):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A state of an entry, compared by identity: an entry is never again in an AVAILABLE that it has left.
-
-    Each release makes an AVAILABLE of its own, and each consumer has an ACQUIRED of its own, which names it.
-    """
+    """A state of an entry, compared by identity: each release makes a new AVAILABLE, each consumer has its ACQUIRED."""
 
     name: str
     holder: str = ""
@@ -172,8 +164,6 @@ def legal(before: State, after: State) -> bool:
 
 class QueueEntry(Node):
     """A message in its place."""
-
-    __slots__ = ("message", "state")
 
     def __init__(
         self, host: Host, list_name: str, rank: int, message: Message, state: State
@@ -252,8 +242,6 @@ class Pointer:
 
     Compared by identity, so a fresh pointer at the same place is another one (rules 3 and 4). `cause` says why it is.
     """
-
-    __slots__ = ("cause", "entry", "passed")
 
     def __init__(self, entry: Node, cause: str, passed: bool = False) -> None:
         self.entry = entry
@@ -340,8 +328,6 @@ class Consumer:
 class ListEntry(Node):
     """A consumer's membership of one list. Leaving marks it; a later iteration unlinks it."""
 
-    __slots__ = ("consumer", "marked")
-
     def __init__(self, host: Host, list_name: str, consumer: Consumer) -> None:
         super().__init__(host, list_name)
         self.consumer = consumer
@@ -390,10 +376,7 @@ class QueueMisuse(Exception):
 
 
 class Queue:
-    """Entries, consumers, and everything that makes an entry available, acquired or deleted.
-
-    What is done when an entry becomes available is left open: `PushQueue` delivers, `PullQueue` wakes.
-    """
+    """What makes an entry available, acquired or deleted. When one becomes available a subclass delivers or wakes."""
 
     kind: str
 
@@ -411,8 +394,6 @@ class Queue:
         self.exclusive: Cell[Consumer | None] = host.cell(None, f"{name}.exclusive")
         self.groups = Groups[Consumer](host, name)
         host.record("queue", q=name, levels=levels, kind=self.kind)
-
-    # ---- publishing
 
     @operation
     def enqueue(self, message: Message) -> QueueEntry:
@@ -462,8 +443,6 @@ class Queue:
             if self.groups.leave(entry.message.group, consumer):
                 self._announce_group(entry.message.group)
         return ok
-
-    # ---- time
 
     @operation
     def check_message_status(self) -> None:
@@ -672,22 +651,19 @@ class Queue:
 
 # ==== Push: article "Strict Ordering"
 
+Submit = Callable[[Callable[[], None]], None]
+"""Hands a job to an executor."""
+
 
 class PushQueue(Queue):
     """The publisher delivers what it enqueued if it can; otherwise a job does, later, on another thread.
 
-    `submit` hands a job to an executor. Restored credit, regained interest and released entries start the job too.
+    Restored credit, regained interest and released entries start the job too.
     """
 
     kind = "push"
 
-    def __init__(
-        self,
-        host: Host,
-        submit: Callable[[Callable[[], None]], None],
-        name: str = "q",
-        levels: int = 1,
-    ) -> None:
+    def __init__(self, host: Host, submit: Submit, name: str = "q", levels: int = 1) -> None:
         super().__init__(host, name, levels)
         self._submit = submit
         self._job_pending = host.cell(False, f"{name}.job_pending", kind="job pending", owner=self)
@@ -755,10 +731,7 @@ INTERESTED, NOTIFIED = "Interested", "Notified"
 
 
 class QueueConsumerManager:
-    """Which consumer is in which list.
-
-    A move is done under the consumer's own lock. Between two lists it is in none, which is why `Queue.all` exists.
-    """
+    """Which consumer is in which list. Amid a move, under its own lock, it is in none: hence `Queue.all`."""
 
     def __init__(self, host: Host, name: str) -> None:
         self.host = host

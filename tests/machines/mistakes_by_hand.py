@@ -28,7 +28,8 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 self._announce_group(entry.message.group)
         return ok
 
-    # ---- time
+    @operation
+    def check_message_status(self) -> None:
 """,
      """        ok = entry.state.get() is consumer.acquired
         if ok:
@@ -40,7 +41,8 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 self._announce_group(entry.message.group)
         return ok
 
-    # ---- time
+    @operation
+    def check_message_status(self) -> None:
 """),
     ("q-status-announce-all-at-end", "held", "SP-2", "queue",
      """            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
