@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import PRIORITIES, SETTLING, ScriptStep
+from seriatim_models.conformance.script import ONE_GROUP, SETTLING, ScriptStep, promised
 from seriatim_models.conformance.system import System
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -33,8 +33,6 @@ EVENTS_MAX = 25_000
 """After how many events a script is given up, as if its steps ended there: requeueing thousands of messages again and
 again makes histories that take minutes to judge.
 """
-ONE_GROUP = "g0"
-"""Of a message of which a script names no group, where only groups keep an order."""
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again where something must be left."""
 
@@ -228,11 +226,7 @@ class _Driver:
 
     def _declare(self, q: str) -> None:
         """Record what the system promises of a queue, before the first command that names it."""
-        args: dict[str, object] = {}
-        if "message-priority" in self.system.can:
-            args["x-max-priority"] = PRIORITIES - 1
-        if "held-groups" in self.system.can:
-            args["groups"] = "held"
+        args = promised(self.system.can)
         if self.system.means.requeue in ("head", "tail"):
             args["requeue"] = self.system.means.requeue
         if args and q not in self._declared:

@@ -39,6 +39,18 @@ STEPS = (
 SETTLING = frozenset({"ack", "nack", "reject"})
 PRIORITIES = 3
 """How many priorities a script has, of consumers and of messages, from 0; and how many message groups."""
+ONE_GROUP = "g0"
+"""Of a message of which a script names no group, where only groups keep an order."""
+
+
+def promised(can: frozenset[str]) -> dict[str, object]:
+    """What a queue is declared with, the `args` of its `declare`, by what the implementation can do."""
+    args: dict[str, object] = {}
+    if "message-priority" in can:
+        args["x-max-priority"] = PRIORITIES - 1
+    if "held-groups" in can:
+        args["groups"] = "held"
+    return args
 
 
 class ScriptError(ValueError):

@@ -28,7 +28,7 @@ from seriatim_models.conformance.concurrent.workload import (
     PlannedFault,
 )
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import SETTLING
+from seriatim_models.conformance.script import ONE_GROUP, SETTLING, promised
 from seriatim_models.history.faults import HistoryError
 
 AGAIN = 0.05  # seconds until a client that could not connect tries again
@@ -41,8 +41,6 @@ DRAINING = 120.0
 """Seconds that taking out what is left may take, of a system that may still be coming back."""
 LAST_MESSAGES = 10
 """Messages that are published after all has healed, of which each must be found."""
-PREFETCH = 5
-"""Of consumers, where there is one."""
 
 
 class FaultInjector(Protocol):
@@ -91,6 +89,9 @@ class _Shared:
         self.can = system.can
         self.leases = "lease" in system.can
         self.settles = bool(SETTLING & system.can)
+        self.log = "read" in system.can
+        self.ends: dict[tuple[str, int | None], int] = {}
+        """Of a log, by queue and partition the position behind the last message that is known to be there."""
         self.returns = system.means.cancel == "returns"
         self.lock = threading.Lock()
         self.stop = threading.Event()
@@ -144,6 +145,8 @@ class _DrivenClient:
         self.held: dict[int, DrivenMessage] = {}
         """By delivery tag."""
         self.consumers: dict[str, str] = {}  # tag: queue
+        self.reads: dict[tuple[str, str, int | None], int] = {}
+        """Of a log, by queue, group and partition the position behind what was read last."""
         self.published = 0
         self.asked: tuple[str, float] | None = None
         """The operation that is under way, and since when."""
@@ -157,24 +160,34 @@ class _DrivenClient:
             return self.client
         self.ch = self.shared.channel()
         self.conn = f"{self.name}.{self.ch}"
-        self.held, self.consumers = {}, {}
+        self.held, self.consumers, self.reads = {}, {}, {}
+        log = self.shared.log
+        if log:  # where a reader begins may be known from here on
+            self._opened()
         self.asked = ("connect", time.monotonic())
         try:
             client = self.shared.system.connect(self.ch, self._receiver())
         except OutcomeUnknown:
+            if log:
+                self.shared.recording.record("conn_drop", conn=self.conn)
             return None
         finally:
             self.asked = None
         self.client = client
-        self.shared.recording.record("conn_open", conn=self.conn)
-        self.shared.recording.record("ch_open", conn=self.conn, ch=self.ch)
+        if not log:
+            self._opened()
         if "qos" in self.shared.can:
             scope = "channel" if "whole-qos" in self.shared.can else "consumer"
+            prefetch = self.shared.workload.prefetch
             self.ask(
-                "qos", Request(op="qos", ch=self.ch, prefetch=PREFETCH, scope=scope),
-                prefetch=PREFETCH, scope=scope,
+                "qos", Request(op="qos", ch=self.ch, prefetch=prefetch, scope=scope),
+                prefetch=prefetch, scope=scope,
             )  # fmt: skip
         return self.client
+
+    def _opened(self) -> None:
+        self.shared.recording.record("conn_open", conn=self.conn)
+        self.shared.recording.record("ch_open", conn=self.conn, ch=self.ch)
 
     def lost(self) -> None:
         """The connection is given up, with all that it holds."""
@@ -220,9 +233,9 @@ class _DrivenClient:
     # ---- commands
 
     def ask(self, ev: str, request: Request, /, **fields: object) -> Answer | None:
-        """Ask and record both ends; None if nobody knows the outcome, and the connection is given up then."""
+        """Ask and record both ends of an `ev`; None if nobody knows the outcome, then the connection is given up."""
         assert self.client is not None
-        record = self.shared.recording.record
+        record = self.shared.recording.record if ev else _unrecorded
         fields["op"] = self.shared.operation()
         if not self.shared.leases or ev in ("publish", "ch_close"):
             fields |= {"conn": self.conn, "ch": self.ch}
@@ -266,18 +279,86 @@ class _DrivenClient:
                 self.shared.run.commands += 1
 
     def _publish(self, command: ClientCommand) -> bool:
-        if self.shared.present >= self.shared.workload.backlog:
+        shared = self.shared
+        if shared.present >= shared.workload.backlog:
             time.sleep(0.001)  # let others work
             return False
         m = f"{self.shared.names}{self.number}.{self.published}"
         q = f"q{command.q}"
         self.published += 1
-        self.shared.add(1)
-        fields = {"q": q, "m": m, "pub": self.conn, "pseq": self.published}
-        answer = self.ask("publish", Request(op="publish", ch=self.ch, q=q, m=m), **fields)
+        fields: dict[str, object] = {"q": q, "m": m}
+        if command.rank is not None:
+            fields["prio"] = command.rank
+        if command.key:
+            fields["key"] = command.key
+        elif shared.system.means.order == "group":
+            fields["key"] = ONE_GROUP  # what has no group has no order
+        fields |= self._part(command)
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op="publish", ch=self.ch, **fields)  # type: ignore[arg-type]
+        shared.add(not shared.log)
+        answer = self.ask("publish", request, **fields, pub=self.conn, pseq=self.published)
         if answer is not None and not answer.ok:
-            self.shared.add(-1)
+            shared.add(-(not shared.log))
+        if answer is not None and answer.pos is not None:
+            where = q, self._part(command).get("part")
+            with shared.lock:
+                shared.ends[where] = max(answer.pos + 1, shared.ends.get(where, 0))
         return True
+
+    def _part(self, command: ClientCommand) -> dict[str, int]:
+        return {"part": command.part} if "partitions" in self.shared.can else {}
+
+    # ---- logs
+
+    def _read(self, command: ClientCommand) -> bool:
+        self.read(f"q{command.q}", f"g{command.which % 2}", self._part(command))
+        return True
+
+    def read(self, q: str, group: str, part: dict[str, int]) -> str | None:
+        """Read on; returns the message, empty if there was none, None if it was refused or nobody knows."""
+        fields: dict[str, object] = {"ch": self.ch, "q": q, "ctag": group, **part}
+        conn, since = self.conn, time.monotonic_ns()
+        # Any field of Request; msgspec does not check on construction
+        answer = self.ask("", Request(op="read", **fields))  # type: ignore[arg-type]
+        if answer is None or not answer.ok:
+            return None
+        if answer.m:
+            fields |= {"m": answer.m, "pos": answer.pos, "autoack": True}
+            self.shared.recording.record("deliver", conn=conn, t_lo=since, **fields)
+            if answer.pos is not None:
+                self.reads[q, group, part.get("part")] = answer.pos + 1
+            with self.shared.lock:
+                self.shared.run.messages += 1
+        return answer.m
+
+    def _seek(self, command: ClientCommand) -> bool:
+        end = self.shared.ends.get((f"q{command.q}", self._part(command).get("part")), 0)
+        return self._moved("seek", command, command.which // 2 % (end + 1))
+
+    def _commit(self, command: ClientCommand) -> bool:
+        q, group = f"q{command.q}", f"g{command.which % 2}"
+        after = self.reads.get((q, group, self._part(command).get("part")))
+        if after is None:
+            return False
+        means = self.shared.system.means.committed
+        # Mostly what was read last, seldom something before it.
+        before = max(command.which // 2 - 3, 0) % 3
+        return self._moved("commit", command, max(means == "last", after - before), means)
+
+    def _moved(self, op: str, command: ClientCommand, pos: int, means: str = "") -> bool:
+        """Ask for a seek or a commit: `pos` is the next to read, and sent as the system means it."""
+        q, group = f"q{command.q}", f"g{command.which % 2}"
+        sent = pos - 1 if means == "last" else pos
+        fields: dict[str, object] = {"q": q, "ctag": group, "pos": sent, **self._part(command)}
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op=op, ch=self.ch, **fields)  # type: ignore[arg-type]
+        if op == "seek":
+            self.reads.pop((q, group, self._part(command).get("part")), None)
+        self.ask(op, request, **fields, args={"committed": means or "next"})
+        return True
+
+    # ---- queues
 
     def _get(self, command: ClientCommand) -> bool:
         self.got(f"q{command.q}")
@@ -330,8 +411,14 @@ class _DrivenClient:
             return False
         self.consumers[ctag] = q
         autoack = not self.shared.settles
-        request = Request(op="consume", ch=self.ch, q=q, ctag=ctag, autoack=autoack)
-        answer = self.ask("consume", request, q=q, ctag=ctag, autoack=autoack)
+        fields: dict[str, object] = {"q": q, "ctag": ctag, "autoack": autoack}
+        if command.exclusive:
+            fields["exclusive"] = True
+        if command.rank is not None:
+            fields["cprio"] = command.rank
+        # Any field of Request; msgspec does not check on construction
+        request = Request(op="consume", ch=self.ch, **fields)  # type: ignore[arg-type]
+        answer = self.ask("consume", request, **fields)
         if answer is not None and not answer.ok:
             del self.consumers[ctag]
         return True
@@ -392,6 +479,10 @@ class _DrivenClient:
         client, self.client = self.client, None
         if client is not None:
             client.close()
+
+
+def _unrecorded(ev: str, **fields: object) -> None:
+    """In the place of what records an event."""
 
 
 class _WorkloadThread(threading.Thread):
@@ -455,9 +546,9 @@ def run_workload(
     driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
     threads = [_WorkloadThread(each, start) for each in driven]
-    if declares is not None:
+    if of_queues := {**promised(system.can), **(declares or {})}:
         for q in _queues(shared):
-            recording.record("declare", q=q, args=dict(declares))
+            recording.record("declare", q=q, args=of_queues)
     for thread in threads:
         thread.start()
     watched = [*driven]
@@ -530,7 +621,8 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
         for each in driven:
             each.closed()
         limit = 2 * sum(c.published for c in driven) + LAST_MESSAGES
-        shared.run.drained = all(_emptied(shared, last, q, limit) for q in _queues(shared))
+        emptied = _read_through if shared.log else _emptied
+        shared.run.drained = all(emptied(shared, last, q, limit) for q in _queues(shared))
         last.closed()
     except Fault as fault:
         shared.failed(fault)
@@ -543,6 +635,26 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
 def _queues(shared: _Shared) -> list[str]:
     named = {c.q for each in shared.workload.commands for c in each}
     return [f"q{n}" for n in sorted(named or range(shared.workload.queues))]
+
+
+def _read_through(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
+    """Whether every partition of a log was read from its beginning to its end, as a group that was never there."""
+    until = time.monotonic() + DRAINING
+    for part in (0, 1) if "partitions" in shared.can else (None,):
+        where: dict[str, int] = {} if part is None else {"part": part}
+        for _ in range(limit + 1):
+            while last.connected() is None or (m := last.read(q, "drain", where)) is None:
+                shared.run.undrained = f"{q} could not be reached"
+                if time.monotonic() > until:
+                    return False
+                time.sleep(AGAIN)
+            if not m:
+                break
+        else:
+            return False
+    shared.recording.record("note", q=q, args={"depth": 0})
+    shared.run.undrained = ""
+    return True
 
 
 def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:

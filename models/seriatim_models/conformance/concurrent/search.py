@@ -22,11 +22,14 @@ from seriatim_models.conformance.concurrent.driving import FaultInjector, run_wo
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import (
     MIX,
+    PREFETCH,
+    REFINED,
     REOPEN,
     ClientCommand,
     ConcurrentWorkload,
     FaultKind,
     PlannedFault,
+    refined,
 )
 from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.judging import FindingTally, judged
@@ -91,6 +94,10 @@ class ClientsOutcome(msgspec.Struct, kw_only=True):
 
 SMALL = 3
 """The most commands of a client in a workload that stays small."""
+REFINEMENTS = (0.0, 0.0, 0.3, 0.8)
+"""How often a command may be refined in such a mix."""
+PREFETCHES = (1, 2, 5)
+"""Of consumers in such a workload: a few messages must fill what they may hold."""
 OFTEN = (0, 1, 3, 10)
 """How often a command may come, in proportion, in a mix that is drawn (https://doi.org/10.1145/2338965.2336763)."""
 
@@ -106,20 +113,24 @@ def drawn(
     chance = random.Random(f"{seed}/{n}")
     longest = min(LONGEST, 3 + n // 10 if faults is None or faults.nodes == 1 else 10 + n // 2)
     mix = {op: often for op, often in MIX.items() if op in can}
+    often, prefetch = REFINED, PREFETCH
     if faults is None and n % 2:
         mix = {op: chance.choice(OFTEN) for op in MIX | REOPEN if op in can}
         mix["publish"] = max(mix.values()) or 1
         longest = min(longest, SMALL) if n % 4 == 1 else longest
+        often = {feature: chance.choice(REFINEMENTS) for feature in REFINED}
+        prefetch = chance.choice(PREFETCHES) if "qos" in can else prefetch
 
     def commands() -> Iterator[ClientCommand]:
         ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
         for op in ops:
             back = "drop" not in can or chance.random() < 0.9
-            yield ClientCommand(op=op, which=chance.randrange(3), requeue=back)
+            command = ClientCommand(op=op, which=chance.randrange(6), requeue=back)
+            yield refined(command, can, often, chance)
 
     threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
     if faults is None or not faults.kinds:
-        return ConcurrentWorkload(commands=threads)
+        return ConcurrentWorkload(commands=threads, prefetch=prefetch)
     plan = tuple(
         PlannedFault(
             after=chance.uniform(0, max(map(len, threads)) / PACE),
@@ -145,7 +156,7 @@ def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
         commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
     ) -> ConcurrentWorkload:
         rate = pace * len(commands) if faults else 0.0
-        return ConcurrentWorkload(commands=commands, faults=faults, rate=rate)
+        return msgspec.structs.replace(workload, commands=commands, faults=faults, rate=rate)
 
     for n, fault in enumerate(faults):
         yield paced(threads, (*faults[:n], *faults[n + 1 :]))

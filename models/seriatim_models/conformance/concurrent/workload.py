@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
+
+from seriatim_models.conformance.script import PRIORITIES
 
 Phase = Literal["load", "faults", "heal"]
 """Clients work through all phases; in `faults` the system is disturbed, in `heal` no more. Then it is drained."""
@@ -74,26 +76,68 @@ def kinds_of(text: str) -> list[FaultKind]:
 
 
 class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One command of a client. A settlement is of one of the messages that it holds, `which` from the oldest."""
+    """One command of a client. A settlement is of one of the messages that it holds, `which` from the oldest; of a log
+    `which` says for what group and how far from where it is.
+    """
 
     op: str
     q: int = 0
     which: int = 0
     requeue: bool = True
+    exclusive: bool = False
+    rank: int | None = None
+    """The priority of a consumer or a message."""
+    key: str = ""
+    """The group of a message."""
+    part: int = 0
+    """The partition of a log, if it has some."""
 
     def __str__(self) -> str:
         words = [self.op]
         if self.op in ("nack", "reject") and not self.requeue:
             words.append("drop")
+        if self.exclusive:
+            words.append("exclusive")
+        if self.rank is not None:
+            words.append(f"priority {self.rank}")
+        words += [self.key] * bool(self.key) + [f"part {self.part}"] * bool(self.part)
         if self.q:
             words.append(f"q{self.q}")
         return " ".join(words)
 
 
-MIX = {"publish": 40, "get": 30, "consume": 2, "cancel": 1, "ack": 30, "nack": 8, "reject": 2}
+MIX = {
+    "publish": 40, "get": 30, "consume": 2, "cancel": 1, "ack": 30, "nack": 8, "reject": 2,
+    "read": 40, "seek": 3, "commit": 10,
+}  # fmt: skip
 """How often each command comes, in proportion; what a system cannot do is left out."""
 REOPEN = {"close": 1}
 """The command that gives up a client's channel, with all that it holds, and begins a new one."""
+PREFETCH = 5
+"""Of consumers, if nothing else is said."""
+REFINED = {"exclusive": 0.1, "priority": 0.5, "message-priority": 0.2, "groups": 0.2}
+"""How often a command has a refinement, of a system that has this feature."""
+
+
+def refined(
+    command: ClientCommand, can: frozenset[str], often: Mapping[str, float], drawn: random.Random
+) -> ClientCommand:
+    """The command with refinements drawn, each as `often` as it says, and with its partition."""
+
+    def has(feature: str) -> bool:
+        return feature in can and drawn.random() < often[feature]
+
+    more: dict[str, object] = {}
+    if command.op == "consume":
+        more["exclusive"] = has("exclusive")
+    ranks = {"consume": "priority", "publish": "message-priority"}.get(command.op)
+    if ranks and has(ranks):
+        more["rank"] = drawn.randrange(PRIORITIES)
+    if command.op == "publish" and has("groups"):
+        more["key"] = f"k{drawn.randrange(2)}"
+    if "partitions" in can:
+        more["part"] = drawn.randrange(2)
+    return msgspec.structs.replace(command, **more)
 
 
 class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -115,6 +159,8 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """So many messages of all may be in the system: beyond that nobody publishes."""
     holds: int = 20
     """So many messages a client holds before it settles one."""
+    prefetch: int = PREFETCH
+    """Of consumers, where there is one."""
 
     @property
     def seconds(self) -> float:
@@ -131,17 +177,20 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
         ops, weights = list(mix), list(mix.values())
         while True:
             (op,) = drawn.choices(ops, weights)
-            yield ClientCommand(
+            command = ClientCommand(
                 op=op,
                 q=drawn.randrange(self.queues),
                 which=drawn.randrange(self.holds),
                 requeue="drop" not in can or drawn.random() < 0.9,
             )
+            yield refined(command, can, REFINED, drawn)
 
     def __str__(self) -> str:
         if not self.commands:
             return f"{self.clients} clients for {self.seconds:g} s, seed {self.seed}"
         parts = [f"client{n}: {'; '.join(map(str, c))}" for n, c in enumerate(self.commands, 1)]
+        if self.prefetch != PREFETCH:
+            parts.insert(0, f"prefetch {self.prefetch}")
         return " | ".join(
             [*parts, *(["faults: " + "; ".join(map(str, self.faults))] if self.faults else [])]
         )

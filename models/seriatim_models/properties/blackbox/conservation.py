@@ -259,9 +259,12 @@ class Conservation(LifecycleProperty):
         return super().combine(left, right)
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
-        """The finding on a witness alone: that the run records publishes is taken from the run, not from an event."""
+        """The finding on a witness alone: that the run records publishes, and that calls begin, is taken from the run,
+        not from an event.
+        """
         summary = self.map(witness)
         summary.published = True
+        summary.sessions.kinds.begun |= summary.sessions.kinds.numbered
         return self.finish(summary)
 
     def finish(self, summary: Lifecycles) -> Finding:

@@ -1,0 +1,274 @@
+"""Several clients and the words beyond publish, get and ack: right queues and logs are not reported, wrong ones are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.search import ClientsOutcome, search_clients
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.judging import default_profile
+from seriatim_models.conformance.local import Refused
+from seriatim_models.history import Header, read_history
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.standing import confirmed
+
+HEADER = Header(run="r", rec="drive", lvl="api", clk="here")
+WINDOW = 0.0005
+"""Seconds between looking and acting, of what looks before it acts."""
+
+Item = tuple[int, int, str, bool]
+"""The negative priority, the number, the message, and whether it was handed out before."""
+
+
+class Held:
+    """A queue with consumers, prefetch, priorities and exclusive consumers. Its mistakes are in `wrong`."""
+
+    can: ClassVar[tuple[str, ...]] = (
+        *("publish", "get", "ack", "nack", "open", "close", "qos", "consume", "cancel", "drop"),
+        *("redelivered", "exclusive", "priority", "message-priority"),
+    )
+    wrong = ""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.ready: list[Item] = []
+        self.n = 0
+        self.held: dict[int, dict[int, tuple[Item, str]]] = {}
+        self.tags: dict[int, int] = {}
+        self.limits: dict[int, int] = {}
+        self.consumers: dict[str, tuple[int, int, int, Callable[..., None]]] = {}
+        self.alone = ""
+
+    def open(self, ch: int) -> None:
+        with self.lock:
+            self.held[ch], self.tags[ch] = {}, 0
+
+    def publish(self, q: str, m: str, prio: int | None) -> None:
+        if self.wrong == "forgets-priority-of-two" and self.lock_is_taken():
+            prio = 0
+        with self.lock:
+            if self.wrong == "forgets-priority-of-two":
+                time.sleep(WINDOW)
+            self.n += 1
+            self.put((-(prio or 0), self.n, m, False))
+            self.pump()
+
+    def lock_is_taken(self) -> bool:
+        if not self.lock.acquire(blocking=False):
+            return True
+        self.lock.release()
+        return False
+
+    def put(self, item: Item) -> None:
+        self.ready = sorted([*self.ready, item])
+
+    def take(self, ch: int, ctag: str = "") -> tuple[str, int, bool]:
+        item = self.ready.pop(0)
+        self.tags[ch] += 1
+        self.held[ch][self.tags[ch]] = (item, ctag)
+        return item[2], self.tags[ch], item[3]
+
+    def get(self, ch: int, q: str) -> tuple[str, int, bool] | None:
+        with self.lock:
+            return self.take(ch) if self.ready else None
+
+    def ack(self, ch: int, dtag: int) -> None:
+        with self.lock:
+            del self.held[ch][dtag]
+            if self.wrong != "ack-wakes-nobody":
+                self.pump()
+
+    def nack(self, ch: int, dtag: int, requeue: bool) -> None:
+        with self.lock:
+            (prio, n, m, _), _ = self.held[ch].pop(dtag)
+            if requeue:
+                self.put((prio, n, m, True))
+            self.pump()
+
+    def qos(self, ch: int, prefetch: int) -> None:
+        self.limits[ch] = prefetch
+
+    def consume(
+        self, ch: int, q: str, ctag: str, deliver: Callable[..., None], exclusive: bool, cprio: int
+    ) -> None:
+        looked = self.consumers and (exclusive or self.alone in self.consumers)
+        if self.wrong == "looks-before-it-is-alone":
+            time.sleep(WINDOW)
+        with self.lock:
+            if self.wrong != "looks-before-it-is-alone":
+                looked = self.consumers and (exclusive or self.alone in self.consumers)
+            if looked:
+                raise Refused("there is another one", 403)
+            self.alone = ctag if exclusive else self.alone
+            rank = 0 if self.wrong == "has-no-ranks" else cprio or 0
+            self.consumers[ctag] = (rank, ch, self.limits.get(ch, 0), deliver)
+            self.pump()
+
+    def pump(self) -> None:
+        while self.ready:
+            free = [
+                (rank, ctag)
+                for ctag, (rank, ch, limit, _) in self.consumers.items()
+                if not limit or sum(tag == ctag for _, tag in self.held[ch].values()) < limit
+            ]
+            if not free:
+                return
+            ctag = max(free)[1] if self.wrong != "has-no-ranks" else free[0][1]
+            _, ch, _, deliver = self.consumers[ctag]
+            deliver(*self.take(ch, ctag))
+
+    def cancel(self, ch: int, ctag: str) -> None:
+        with self.lock:
+            self.consumers.pop(ctag, None)
+
+    def close(self, ch: int) -> None:
+        with self.lock:
+            self.consumers = {t: c for t, c in self.consumers.items() if c[1] != ch}
+            back = [item for item, _ in self.held.pop(ch).values()]
+            for prio, n, m, _ in back[:-1] if self.wrong == "close-forgets-one" else back:
+                self.put((prio, n, m, True))
+            self.pump()
+
+
+class Partitions:
+    """A log of two partitions, with groups that commit. Its mistakes are in `wrong`."""
+
+    can: ClassVar[tuple[str, ...]] = (
+        *("publish", "read", "seek", "commit", "open", "close", "partitions"),
+    )
+    wrong = ""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.logs: tuple[list[str | None], ...] = ([], [])
+        self.at: dict[tuple[int, str, int], int] = {}
+        self.committed: dict[tuple[str, int], int] = {}
+        self.begins: dict[int, dict[tuple[str, int], int]] = {}
+
+    def open(self, ch: int) -> None:
+        """A reader may know from here on where it begins."""
+        with self.lock:
+            self.begins[ch] = dict(self.committed)
+
+    def publish(self, q: str, m: str, part: int) -> int:
+        log = self.logs[part]
+        at = len(log)
+        if self.wrong == "two-write-to-one-place":
+            time.sleep(WINDOW)
+        with self.lock:
+            if self.wrong != "two-write-to-one-place":
+                at = len(log)
+            log[at : at + 1] = [m]
+        return at
+
+    def read(self, ch: int, q: str, ctag: str, part: int) -> tuple[str, int] | None:
+        with self.lock:
+            at = self.at.get((ch, ctag, part), self.begins[ch].get((ctag, part), 0))
+            if at >= len(self.logs[part]):
+                return None
+            m = self.logs[part][at]
+            assert m is not None
+            self.at[ch, ctag, part] = at + (2 if self.wrong == "skips" and at % 3 == 1 else 1)
+            return m, at
+
+    def seek(self, ch: int, q: str, ctag: str, part: int, pos: int) -> None:
+        with self.lock:
+            self.at[ch, ctag, part] = pos
+
+    def commit(self, ch: int, q: str, ctag: str, part: int, pos: int) -> None:
+        if self.wrong == "forgets-commits":
+            return
+        with self.lock:
+            self.committed[ctag, part] = pos
+
+    def close(self, ch: int) -> None:
+        """What the channel read is not kept: the next one has another number."""
+
+
+def made(of: type, wrong: str = "") -> ThreadedObject:
+    return ThreadedObject(type(of.__name__, (of,), {"wrong": wrong}))
+
+
+def searched(system: ThreadedObject, **bounds: int) -> ClientsOutcome:
+    profile = default_profile(system)
+    return search_clients(
+        system, profile.properties, clients=4, **({"seconds": 90, "seed": 1} | bounds)
+    )
+
+
+def judged(system: ThreadedObject, workload: ConcurrentWorkload, path: Path) -> dict[str, Verdict]:
+    """What is said of a workload, as it may be shown."""
+    with StreamedRecording(path, HEADER) as recording:
+        run = run_workload(system, workload, recording)
+    assert not run.fault
+    assert run.drained
+    events = list(complete(read_history(path).events))
+    return {p.id: confirmed(p, p.check(events)).verdict for p in default_profile(system).properties}
+
+
+@pytest.mark.slow
+def test_right_ones_are_not_reported_and_each_word_has_a_case(tmp_path: Path) -> None:
+    for of, cases in (
+        (Held, {"P1", "P3", "P7", "P10", "P14", "P22"}),
+        (Partitions, {"P15"}),
+    ):
+        found = searched(made(of), most=150)
+        assert (found.violated, found.runs) == ("", 150)
+        verdicts = {f.property: f.verdict for f in found.findings}
+        long = ConcurrentWorkload(clients=4, rate=1500, phases=(("load", 2.0),))
+        verdicts |= {
+            id: verdict
+            for id, verdict in judged(made(of), long, tmp_path / "run.jsonl").items()
+            if verdict is not Verdict.INCONCLUSIVE
+        }
+        assert Verdict.VIOLATED not in verdicts.values()
+        assert {id for id in cases if verdicts[id] is not Verdict.OK} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("of", "wrong", "by"),
+    [
+        (Held, "close-forgets-one", {"P1"}),
+        (Held, "looks-before-it-is-alone", {"P10"}),
+        (Held, "has-no-ranks", {"P11"}),
+        (Held, "forgets-priority-of-two", {"P22"}),
+        (Held, "ack-wakes-nobody", {"P14"}),
+        (Partitions, "two-write-to-one-place", {"P1", "P15"}),
+        (Partitions, "skips", {"P1", "P15"}),
+        (Partitions, "forgets-commits", {"P15"}),
+    ],
+)
+def test_each_mistake_is_found(of: type, wrong: str, by: set[str]) -> None:
+    assert searched(made(of, wrong)).violated in by
+
+
+def test_a_message_that_a_close_lost_is_shown_by_its_own_events(tmp_path: Path) -> None:
+    """Of the close the witness has the answer alone; that calls begin is known from the whole."""
+    taken = (ClientCommand(op="publish"), ClientCommand(op="get"))
+    workload = ConcurrentWorkload(commands=(taken,))
+    path = tmp_path / "run.jsonl"
+    assert judged(made(Held), workload, path)["P1"] is Verdict.OK
+    assert judged(made(Held, "close-forgets-one"), workload, path)["P1"] is Verdict.VIOLATED
+
+
+def test_a_workload_is_said_in_words() -> None:
+    commands = (
+        ClientCommand(op="consume", exclusive=True, rank=2),
+        ClientCommand(op="publish", key="k1", rank=0),
+        ClientCommand(op="read", part=1),
+    )
+    said = str(ConcurrentWorkload(commands=(commands,), prefetch=1))
+    assert said == (
+        "prefetch 1 | client1: consume exclusive priority 2; publish priority 0 k1; read part 1"
+    )
