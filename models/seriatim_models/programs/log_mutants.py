@@ -394,7 +394,7 @@ mutant(
     id="commit-before-handler",
     killed_by="LC-2",
     program="log-crash",
-    steps=83,
+    steps=85,
     origin="at most once",
     title="the position moves before the handler has run",
     diff="""
@@ -531,7 +531,7 @@ mutant(
     id="folder-left-open",
     killed_by="LC-3",
     program="log-files-fail",
-    steps=74,
+    steps=76,
     origin="a descriptor that is closed only if nothing fails",
     title="a folder stays open when it cannot be synced",
     diff="""
