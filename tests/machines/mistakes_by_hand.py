@@ -807,12 +807,14 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
 """),
     ("l-open-claim-late", "log-parked-while-opened", "LC-6", "log",
      """        topic.claim(name)
-        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
-        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+        try:
+            parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+            self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
 """,
-     """        parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
-        self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
-        topic.claim(name)
+     """        try:
+            parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+            self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+            topic.claim(name)
 """),
     ("f-deliver-token-before-overrun", "fair-overrun", "FQ-4", "fair",
      """        with self._lock:

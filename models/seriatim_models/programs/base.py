@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from types import ModuleType
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
@@ -94,20 +94,26 @@ class Scenarios(Generic[P, S]):
         properties: str,
         traces: int,
         real_time: bool = False,
+        thread: str = "",
         *args: P.args,
         **setup: P.kwargs,
     ) -> Callable[[Callable[[S], None]], Callable[[S], None]]:
         """Register the decorated function as a program that tests the properties named, with blanks between.
 
+        With `thread` the function is what a thread of that name does, the only one; without, it sets the scene up.
         Raises `ValueError` if there is a program of that name.
 
-        What follows `real_time` is handed on to the scene.
+        What follows `thread` is handed on to the scene.
         """
 
         def register(scenario: Callable[[S], None]) -> Callable[[S], None]:
             @wraps(scenario)
             def build(world: World, lib: ModuleType) -> None:
-                scenario(self.scene(world, lib, *args, **setup))
+                act = partial(scenario, self.scene(world, lib, *args, **setup))
+                if thread:
+                    world.spawn(act, name=thread)
+                else:
+                    act()
 
             id = scenario.__name__.removesuffix("_").replace("_", "-")
             if id in self.programs:

@@ -340,21 +340,18 @@ def fair_foreign(scene: FairScene) -> None:
     scene.world.spawn(broker, name="broker")
 
 
-@FAIR_PROGRAMS.scenarios(Scene)("FQ-5", traces=1)
+@FAIR_PROGRAMS.scenarios(Scene)("FQ-5", traces=1, thread="simulation")
 def fair_rates(scene: Scene) -> None:
     """A simulated broker, first faster than the consumer, then slower.
 
     Bounds: Sequential, in virtual time; three slots, quanta 1, 2 and 3, 600 messages each way.
     """
 
-    def both() -> None:
-        scene.world.now()
-        for push, expected in ((0.1, [100, 200, 300]), (2.0, [200, 200, 200])):
-            outcome = simulate(
-                1.0, quanta=(1, 2, 3), weight=1, prefetch=10, total=600, push=push, lib=scene.lib
-            )
-            scene.world.host.record(
-                "rates", expected=expected, served=list(outcome.served), tolerance=0.06
-            )
-
-    scene.world.spawn(both, name="simulation")
+    scene.world.now()
+    for push, expected in ((0.1, [100, 200, 300]), (2.0, [200, 200, 200])):
+        outcome = simulate(
+            1.0, quanta=(1, 2, 3), weight=1, prefetch=10, total=600, push=push, lib=scene.lib
+        )
+        scene.world.host.record(
+            "rates", expected=expected, served=list(outcome.served), tolerance=0.06
+        )

@@ -429,7 +429,7 @@ def log_too_large(scene: LogScene) -> None:
     scene.publish(b"m1")
 
 
-@scenario("LC-1 LC-2 LC-7 LC-8", traces=120, segment_size=20)
+@scenario("LC-1 LC-2 LC-7 LC-8", traces=120, segment_size=20, thread="life")
 def log_crash(scene: LogScene) -> None:
     """The machine stops at any write, and the topic and its channel are opened again.
 
@@ -437,54 +437,45 @@ def log_crash(scene: LogScene) -> None:
     the disk.
     """
 
-    def life() -> None:
-        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(Crash):
-            both(scene, scene.channel())
-        kept = (None, 0)[scene.world.choose(2)]
-        scene.restart(kept, zeros=True)
+    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+    with suppress(Crash):
         both(scene, scene.channel())
+    kept = (None, 0)[scene.world.choose(2)]
+    scene.restart(kept, zeros=True)
+    both(scene, scene.channel())
 
-    scene.world.spawn(life, name="life")
 
-
-@scenario("LC-1 LC-2 LC-8", traces=60, memory=Watched)
+@scenario("LC-1 LC-2 LC-8", traces=60, memory=Watched, thread="life")
 def log_seen_before_durable(scene: LogScene) -> None:
     """A consumer looks whenever a message is about to be made durable, and the machine stops there.
 
     Bounds: One publisher and consumer in turn on one thread, one message before the crash, one after it.
     """
 
-    def life() -> None:
-        scene.storage.looks = scene.channel()  # type: ignore[attr-defined]  # it is a `Watched`
-        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(Crash):
-            scene.topic.publish(b"m1")
-            work_off(scene.channels["c"])
-        scene.restart(0)
-        c = scene.channel()
-        scene.topic.publish(b"m2")
-        work_off(c)
-
-    scene.world.spawn(life, name="life")
+    scene.storage.looks = scene.channel()  # type: ignore[attr-defined]  # it is a `Watched`
+    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+    with suppress(Crash):
+        scene.topic.publish(b"m1")
+        work_off(scene.channels["c"])
+    scene.restart(0)
+    c = scene.channel()
+    scene.topic.publish(b"m2")
+    work_off(c)
 
 
-@scenario("LC-1 LC-2 LC-7 LC-8", traces=1)
+@scenario("LC-1 LC-2 LC-7 LC-8", traces=1, thread="life")
 def log_empty_message(scene: LogScene) -> None:
     """An empty message lies before another one when the topic is opened again.
 
     Bounds: Sequential; two messages, one more after the reopening.
     """
 
-    def life() -> None:
-        for message in (b"", b"m2"):
-            scene.topic.publish(message)
-        scene.restart()
-        c = scene.channel()
-        scene.topic.publish(b"m3")
-        work_off(c)
-
-    scene.world.spawn(life, name="life")
+    for message in (b"", b"m2"):
+        scene.topic.publish(message)
+    scene.restart()
+    c = scene.channel()
+    scene.topic.publish(b"m3")
+    work_off(c)
 
 
 @scenario("LC-1 LC-2 LC-3 LC-4 LC-5 LC-7 LC-8", traces=42, segment_size=20)
@@ -650,27 +641,24 @@ def log_replay(scene: LogScene) -> None:
     scene.world.spawn(operator, name="operator")
 
 
-@scenario("LC-1 LC-2 LC-6", traces=1)
+@scenario("LC-1 LC-2 LC-6", traces=1, thread="life")
 def log_attempts_kept(scene: LogScene) -> None:
     """A message has failed once; two commits are refused, and the topic is opened again.
 
     Bounds: Sequential; two attempts, one message that is handled and two that fail, a stop at each failure.
     """
 
-    def life() -> None:
-        scene.backlog(b"good", b"bad", b"bad")
+    scene.backlog(b"good", b"bad", b"bad")
+    c = scene.channel()
+    handle_until_bad(scene, c)
+    for refused in (scene.lib.Position(9, 0), scene.lib.Position(0, 0)):
+        with suppress(scene.lib.Misuse, scene.lib.PastTheEnd):
+            c.commit(refused)
+    for times in (2, 1):
+        scene.restart()
         c = scene.channel()
-        handle_until_bad(scene, c)
-        for refused in (scene.lib.Position(9, 0), scene.lib.Position(0, 0)):
-            with suppress(scene.lib.Misuse, scene.lib.PastTheEnd):
-                c.commit(refused)
-        for times in (2, 1):
-            scene.restart()
-            c = scene.channel()
-            for _ in range(times):
-                handle_until_bad(scene, c)
-
-    scene.world.spawn(life, name="life")
+        for _ in range(times):
+            handle_until_bad(scene, c)
 
 
 @scenario("LC-7 LC-8", traces=6)
@@ -701,48 +689,42 @@ def log_closed(scene: LogScene) -> None:
         scene.world.spawn(fn, name=fn.__name__)
 
 
-@scenario("LC-8", traces=180)
+@scenario("LC-8", traces=180, thread="life")
 def log_crash_while_opened(scene: LogScene) -> None:
     """The machine stops at any write, and again while the topic is opened: what was cut off stands beside the segment.
 
     Bounds: Sequential; one message, every byte and every other change of the disk, one stop each time.
     """
 
-    def life() -> None:
-        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(Crash):
-            scene.backlog(b"m1")
-        scene.storage = MemoryDisk(scene.storage.survivors(), scene.world.choose(3))
-        was = scene.storage.survivors()
-        with suppress(Crash):
-            scene.open()
-        scene.restart()
-        for name in set(was) - {"topic.json"}:
-            scene.recovery(name, was[name])
-
-    scene.world.spawn(life, name="life")
+    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+    with suppress(Crash):
+        scene.backlog(b"m1")
+    scene.storage = MemoryDisk(scene.storage.survivors(), scene.world.choose(3))
+    was = scene.storage.survivors()
+    with suppress(Crash):
+        scene.open()
+    scene.restart()
+    for name in set(was) - {"topic.json"}:
+        scene.recovery(name, was[name])
 
 
-@scenario("LC-8", traces=14)
+@scenario("LC-8", traces=14, thread="life")
 def log_damaged(scene: LogScene) -> None:
     """One byte of the last message is wrong when the topic is opened: it says so and changes nothing.
 
     Bounds: Sequential; two messages, each byte of the second.
     """
 
-    def life() -> None:
-        scene.backlog(b"m1", b"m2")
-        data = scene.storage.files["00000000.log"]
-        data[len(data) // 2 + scene.world.choose(len(data) // 2)] ^= 0xFF
-        was = scene.storage.survivors()
-        try:
-            scene.open()
-        except scene.lib.Damaged:
-            scene.recovery("00000000.log", was["00000000.log"], spoilt=True, refused=True)
-        else:
-            scene.recovery("00000000.log", was["00000000.log"], spoilt=True)
-
-    scene.world.spawn(life, name="life")
+    scene.backlog(b"m1", b"m2")
+    data = scene.storage.files["00000000.log"]
+    data[len(data) // 2 + scene.world.choose(len(data) // 2)] ^= 0xFF
+    was = scene.storage.survivors()
+    try:
+        scene.open()
+    except scene.lib.Damaged:
+        scene.recovery("00000000.log", was["00000000.log"], spoilt=True, refused=True)
+    else:
+        scene.recovery("00000000.log", was["00000000.log"], spoilt=True)
 
 
 class FailsOnce(ReorderingDisk):
@@ -857,6 +839,28 @@ def exchanged(
     return found
 
 
+def read_spoilt(scene: LogScene, name: str, left: dict[str, bytes]) -> None:
+    """Read a topic to its end from these files, one of which is spoilt, and record whether it was refused."""
+    scene.storage = MemoryDisk(left)
+    seen = False
+    try:
+        scene.lib.Channel(scene.open(), "reader").read(9)
+    except scene.lib.Damaged:
+        seen = True
+    scene.recovery(name, left[name], spoilt=True, refused=seen)
+
+
+def put_back_mark(scene: LogScene, messages: int) -> dict[str, bytes]:
+    """Publish so many, put the state file back as it was after any number of them, and return the files before that."""
+    marks = [scene.storage.survivors()]
+    for k in range(messages):
+        scene.topic.publish(b"m%d" % k)
+        marks.append(scene.storage.survivors())
+    mark = marks[scene.world.choose(len(marks))]["topic.json"]
+    scene.storage = MemoryDisk({**marks[-1], "topic.json": mark})
+    return marks[-1]
+
+
 @scenario("LC-8", traces=29, segment_size=VANISHED)
 def log_vanished(scene: LogScene) -> None:
     """Whole records are gone, at the end or before it, or segments are empty or have changed places: it is noticed.
@@ -880,44 +884,30 @@ def log_vanished(scene: LogScene) -> None:
         ways = vanished(mine, size) + exchanged(lives, other, size)
         ways += [(n, {**mine, n: other[n]}) for n in sorted(mine) if n.endswith(".log")]
         name, left = ways[scene.world.choose(len(ways))]
-        scene.storage = MemoryDisk(left)
-        seen = False
-        try:
-            scene.lib.Channel(scene.open(), "reader").read(9)
-        except scene.lib.Damaged:
-            seen = True
-        scene.recovery(name, left[name], spoilt=True, refused=seen)
+        read_spoilt(scene, name, left)
 
     scene.world.spawn(life, name="life")
 
 
-@scenario("LC-1 LC-2 LC-8", traces=8, segment_size=VANISHED)
+@scenario("LC-1 LC-2 LC-8", traces=8, segment_size=VANISHED, thread="life")
 def log_old_mark(scene: LogScene) -> None:
     """The topic's state file is put back as it was some messages ago: each message that lies behind it is taken.
 
     Bounds: Sequential; seven messages in three segments, the state file as it was after any number of them.
     """
 
-    def life() -> None:
-        marks = [scene.storage.survivors()]
-        for k in range(7):
-            scene.topic.publish(b"m%d" % k)
-            marks.append(scene.storage.survivors())
-        mark = marks[scene.world.choose(len(marks))]["topic.json"]
-        scene.storage = MemoryDisk({**marks[-1], "topic.json": mark})
-        try:
-            scene.topic = scene.open()
-            work_off(scene.channel())
-        except scene.lib.Damaged as error:
-            scene.recovery(error.file, marks[-1][error.file], refused=True)
-        for name in marks[-1]:
-            if name.endswith(".log"):
-                scene.recovery(name, marks[-1][name])
-
-    scene.world.spawn(life, name="life")
+    written = put_back_mark(scene, 7)
+    try:
+        scene.topic = scene.open()
+        work_off(scene.channel())
+    except scene.lib.Damaged as error:
+        scene.recovery(error.file, written[error.file], refused=True)
+    for name in written:
+        if name.endswith(".log"):
+            scene.recovery(name, written[name])
 
 
-@scenario("LC-8", traces=35, segment_size=VANISHED)
+@scenario("LC-8", traces=35, segment_size=VANISHED, thread="life")
 def log_vanished_behind_old_mark(scene: LogScene) -> None:
     """The topic is opened with an older state file and takes what lies behind it; records that go then are missed.
 
@@ -925,26 +915,11 @@ def log_vanished_behind_old_mark(scene: LogScene) -> None:
     record and each segment by itself, or both segments swapped.
     """
 
-    def life() -> None:
-        size = reference.HEADER.size + 2
-        marks = [scene.storage.survivors()]
-        for k in range(4):
-            scene.topic.publish(b"m%d" % k)
-            marks.append(scene.storage.survivors())
-        mark = marks[scene.world.choose(len(marks))]["topic.json"]
-        scene.storage = MemoryDisk({**marks[-1], "topic.json": mark})
-        scene.open()
-        ways = vanished(scene.storage.survivors(), size)
-        name, left = ways[scene.world.choose(len(ways))]
-        scene.storage = MemoryDisk(left)
-        seen = False
-        try:
-            scene.lib.Channel(scene.open(), "reader").read(9)
-        except scene.lib.Damaged:
-            seen = True
-        scene.recovery(name, left[name], spoilt=True, refused=seen)
-
-    scene.world.spawn(life, name="life")
+    put_back_mark(scene, 4)
+    scene.open()
+    ways = vanished(scene.storage.survivors(), reference.HEADER.size + 2)
+    name, left = ways[scene.world.choose(len(ways))]
+    read_spoilt(scene, name, left)
 
 
 # ---- the disk itself
@@ -952,7 +927,7 @@ def log_vanished_behind_old_mark(scene: LogScene) -> None:
 files_scenario = LOG_PROGRAMS.scenarios(FilesScene)
 
 
-@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=200)
+@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=200, thread="life")
 def log_files_crash(scene: FilesScene) -> None:
     """The machine stops at any call of the operating system; of names and of data what was synced is left, or all.
 
@@ -960,33 +935,27 @@ def log_files_crash(scene: FilesScene) -> None:
     not synced, or everything, for all names alike and for what is in all files alike.
     """
 
-    def life() -> None:
-        scene.folder.crash_at = scene.folder.calls + scene.world.choose(SYSTEM_CALLS)
-        with suppress(Crash):
-            both(scene, scene.channel())
-        names, data = scene.world.choose(2), scene.world.choose(2)
-        scene.crashed(names == 0, data == 0)
+    scene.folder.crash_at = scene.folder.calls + scene.world.choose(SYSTEM_CALLS)
+    with suppress(Crash):
         both(scene, scene.channel())
+    names, data = scene.world.choose(2), scene.world.choose(2)
+    scene.crashed(names == 0, data == 0)
+    both(scene, scene.channel())
 
-    scene.world.spawn(life, name="life")
 
-
-@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=50)
+@files_scenario("LC-1 LC-2 LC-3 LC-8", traces=50, thread="life")
 def log_files_fail(scene: FilesScene) -> None:
     """Any one call of the operating system fails; then the topic is opened again, and no file is left open.
 
     Bounds: One publisher and consumer in turn, two messages in two segments, one failure.
     """
 
-    def life() -> None:
-        scene.folder.fail_at = scene.folder.calls + scene.world.choose(SYSTEM_CALLS)
-        with suppress(OSError):
-            both(scene, scene.channel())
-        scene.folder.fail_at = None
-        scene.topic = scene.open()
+    scene.folder.fail_at = scene.folder.calls + scene.world.choose(SYSTEM_CALLS)
+    with suppress(OSError):
         both(scene, scene.channel())
-
-    scene.world.spawn(life, name="life")
+    scene.folder.fail_at = None
+    scene.topic = scene.open()
+    both(scene, scene.channel())
 
 
 # ---- failures of handlers and of the disk, and calls that come at the wrong moment
@@ -1083,44 +1052,38 @@ def log_replay_calls(scene: LogScene) -> None:
     scene.world.spawn(life, name="life")
 
 
-@scenario("LC-1 LC-2 LC-6", traces=1)
+@scenario("LC-1 LC-2 LC-6", traces=1, thread="life")
 def log_parked_and_stopped(scene: LogScene) -> None:
     """A message is parked, the topic is opened again, and the next message fails, too.
 
     Bounds: Sequential; two attempts, two messages that fail, a stop at each failure.
     """
 
-    def life() -> None:
-        scene.backlog(b"bad", b"bad")
-        c = scene.channel()
-        for _ in range(2):
-            handle_until_bad(scene, c)
-        scene.restart()
-        c = scene.channel()
-        for _ in range(2):
-            handle_until_bad(scene, c)
-
-    scene.world.spawn(life, name="life")
+    scene.backlog(b"bad", b"bad")
+    c = scene.channel()
+    for _ in range(2):
+        handle_until_bad(scene, c)
+    scene.restart()
+    c = scene.channel()
+    for _ in range(2):
+        handle_until_bad(scene, c)
 
 
-@scenario("LC-1 LC-2 LC-6", traces=1)
+@scenario("LC-1 LC-2 LC-6", traces=1, thread="life")
 def log_stopped_in_pause(scene: LogScene) -> None:
     """The machine stops while a consumer pauses after a failure: the failure counts when it goes on.
 
     Bounds: Sequential; two attempts, one message that fails, one stop in the first pause.
     """
 
-    def life() -> None:
-        scene.backlog(b"bad")
-        c = scene.channel()
-        c._asked = Stops()  # type: ignore[assignment]  # all that a pause asks of it
-        with suppress(Crash):
-            c.connect()
-            c.consume(fails_on_bad)
-        scene.restart()
-        handle_until_bad(scene, scene.channel())
-
-    scene.world.spawn(life, name="life")
+    scene.backlog(b"bad")
+    c = scene.channel()
+    c._asked = Stops()  # type: ignore[assignment]  # all that a pause asks of it
+    with suppress(Crash):
+        c.connect()
+        c.consume(fails_on_bad)
+    scene.restart()
+    handle_until_bad(scene, scene.channel())
 
 
 class Stops:
@@ -1170,22 +1133,19 @@ class LongPause:
         return self.condition.wait()
 
 
-@scenario("LC-1 LC-2", traces=1)
+@scenario("LC-1 LC-2", traces=1, thread="life")
 def log_read_before_damage(scene: LogScene) -> None:
     """A message before one that was damaged is read by itself, handled and committed.
 
     Bounds: Sequential; two messages. The last byte of the second came to be wrong behind the back of the open topic.
     """
 
-    def life() -> None:
-        scene.backlog(b"m1", b"m2")
-        scene.storage.files["00000000.log"][-1] ^= 0xFF
-        c = scene.channel()
-        found = c.read(1)
-        handled(scene, found)
-        c.commit(found[-1].following)
-
-    scene.world.spawn(life, name="life")
+    scene.backlog(b"m1", b"m2")
+    scene.storage.files["00000000.log"][-1] ^= 0xFF
+    c = scene.channel()
+    found = c.read(1)
+    handled(scene, found)
+    c.commit(found[-1].following)
 
 
 @scenario("LC-1 LC-2", traces=1)
@@ -1510,26 +1470,23 @@ def log_opened_step_by_step(scene: LogScene) -> None:
         scene.world.spawn(opens, name=name)
 
 
-@scenario("LC-1 LC-2 LC-6", traces=60)
+@scenario("LC-1 LC-2 LC-6", traces=60, thread="life")
 def log_crash_while_parked(scene: LogScene) -> None:
     """The machine stops at any write while a message fails and is parked: it is tried as often as is stated.
 
     Bounds: Sequential; two attempts, one message that fails, every byte and every other change of the disk.
     """
 
-    def life() -> None:
-        scene.backlog(b"bad")
-        scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
-        with suppress(Crash):
-            c = scene.channel()
-            for _ in range(2):
-                handle_until_bad(scene, c)
-        scene.restart()
+    scene.backlog(b"bad")
+    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+    with suppress(Crash):
         c = scene.channel()
-        while c.read():
+        for _ in range(2):
             handle_until_bad(scene, c)
-
-    scene.world.spawn(life, name="life")
+    scene.restart()
+    c = scene.channel()
+    while c.read():
+        handle_until_bad(scene, c)
 
 
 @scenario("LC-1 LC-2 LC-3", traces=2)
@@ -1579,7 +1536,7 @@ SPOILT = (
 """What may have become of a state file, which has a 0 somewhere: a number too large for one, or of another kind, ..."""
 
 
-@scenario("LC-8 AP-1", traces=18)
+@scenario("LC-8 AP-1", traces=18, thread="life")
 def log_state_spoilt(scene: LogScene) -> None:
     """A state file is not what was written to it when it is read again: it is said to be damaged, and nothing else.
 
@@ -1587,28 +1544,25 @@ def log_state_spoilt(scene: LogScene) -> None:
     Bounds: Sequential; the files of a topic, of a channel and of its parking file, each in six ways.
     """
 
-    def life() -> None:
-        scene.backlog(b"m1")
+    scene.backlog(b"m1")
+    scene.channel()
+    names = ("topic.json", "c.channel", "c.parking")
+    name = names[scene.world.choose(len(names))]
+    files = scene.storage.survivors()
+    whole = files[name]
+    files[name] = SPOILT[scene.world.choose(len(SPOILT))](whole)
+    scene.storage = MemoryDisk(files)
+    with scene.refused(scene.lib.Damaged):
+        scene.topic = scene.open()
         scene.channel()
-        names = ("topic.json", "c.channel", "c.parking")
-        name = names[scene.world.choose(len(names))]
-        files = scene.storage.survivors()
-        whole = files[name]
-        files[name] = SPOILT[scene.world.choose(len(SPOILT))](whole)
-        scene.storage = MemoryDisk(files)
-        with scene.refused(scene.lib.Damaged):
-            scene.topic = scene.open()
-            scene.channel()
-        changed = scene.storage.survivors()[name] != files[name]
-        scene.world.host.record(
-            "recovery", before="", after="x" if changed else "", aside="", spoilt=True, refused=True
-        )
-        scene.storage.replace(name, whole)
-        if name == "topic.json":
-            scene.topic = scene.open()
-        try:
-            scene.channel()
-        except scene.lib.Misuse as error:
-            scene.world.host.record("raised", error=repr(error), declared=False)
-
-    scene.world.spawn(life, name="life")
+    changed = scene.storage.survivors()[name] != files[name]
+    scene.world.host.record(
+        "recovery", before="", after="x" if changed else "", aside="", spoilt=True, refused=True
+    )
+    scene.storage.replace(name, whole)
+    if name == "topic.json":
+        scene.topic = scene.open()
+    try:
+        scene.channel()
+    except scene.lib.Misuse as error:
+        scene.world.host.record("raised", error=repr(error), declared=False)

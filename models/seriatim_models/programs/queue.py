@@ -1174,22 +1174,19 @@ def browse_group(scene: PullScene) -> None:
     scene.spawn(look_and_take, name="A")
 
 
-@scenario("QL-1 AP-1", traces=1)
+@scenario("QL-1 AP-1", traces=1, thread="C")
 def third_refused(scene: PullScene) -> None:
     """Two consumers are there; a third with the name of the second is refused, and so is an exclusive one.
 
     Bounds: Sequential; no messages.
     """
 
-    def subscribe() -> None:
-        scene.subscribe("A")
+    scene.subscribe("A")
+    scene.subscribe("B")
+    with scene.refused(scene.lib.QueueMisuse):
         scene.subscribe("B")
-        with scene.refused(scene.lib.QueueMisuse):
-            scene.subscribe("B")
-        with scene.refused(scene.lib.QueueMisuse):
-            scene.subscribe("C", exclusive=True)
-
-    scene.spawn(subscribe, name="C")
+    with scene.refused(scene.lib.QueueMisuse):
+        scene.subscribe("C", exclusive=True)
 
 
 @scenario("ES-5 WK-9", traces=1)
