@@ -156,8 +156,8 @@ def test_what_the_matrix_has_proved_is_what_was_counted() -> None:
 
 
 def test_the_number_of_lessons_is_right() -> None:
-    assert "[eleven lessons]" in README
-    assert len(lessons.all_in(lesson_runner.folder())) == 11
+    assert "[twelve lessons]" in README
+    assert len(lessons.all_in(lesson_runner.folder())) == 12
 
 
 def test_the_picture_is_what_the_command_draws(run: Any, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_pages_are_written(run: Any, checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["99"], "no chapter 99; they are numbered 1 to 11"),
+        (["99"], "no chapter 99; they are numbered 1 to 12"),
         (["x"], "'x'"),
         (["--run"], "which chapter?"),
         (["1", "--run", "--answer"], "choose one"),

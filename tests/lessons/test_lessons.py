@@ -160,6 +160,15 @@ NEARLY = {
     "earns for every job": (10, "        slot.deficit -= slot", "        slot.deficit += slot.quantum - slot"),
     "another property": (11, "P3", "P2"),
     "another message": (11, '"m1"', '"m2"'),
+    "who is woken does not look again": (12, "while self.items:", "if self.items:"),
+    "wakes one who may be the wrong one": (12, "notify_all()", "notify()"),
+    "closes without a word": (12, "self.closed = True\n            self.changed.notify_all()", "self.closed = True"),
+    "forgets what was put": (12, "            if not self.items:\n", "            if self.closed:\n"),
+    "looks, and then makes": (
+        12,
+        "return self.boxes.setdefault(name, Box())",
+        "self.boxes[name] = self.boxes.get(name) or Box()\n        return self.boxes[name]",
+    ),
 }  # fmt: skip
 
 

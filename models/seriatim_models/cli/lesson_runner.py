@@ -18,6 +18,8 @@ from seriatim_models.cli.counterexample_annotation import (
     annotated_mutant,
     with_point_of_no_return,
 )
+from seriatim_models.cli.jobs import SearchOptions
+from seriatim_models.cli.own_code import is_own, own_runs
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.explorer import Counterexample, Result, World
 from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
@@ -80,7 +82,10 @@ class LessonRunner:
 
 
 def _check_story(words: list[str]) -> Story | None:
-    """The story of what `seriatim check --mutant ID` finds."""
+    """The story of what `seriatim check --mutant ID`, or a test in a file, is found to do; None if nothing is wrong."""
+    if words[1] == "check" and is_own(words[2]):
+        [ran] = own_runs((words[2],), SearchOptions(), (), None, 1)
+        return None if ran.counterexample is None else ran.counterexample.story
     if words[1] != "check" or "--mutant" not in words:
         return None
     return annotated_mutant(counterexample_run(words[words.index("--mutant") + 1])).run.story
