@@ -364,3 +364,13 @@ async def takes_the_real_one() -> None:
 
 async def handles_a_signal() -> None:
     asyncio.get_running_loop().add_signal_handler(2, print)
+
+
+async def blocks_its_own_loop() -> None:
+    lock = threading.Lock()
+
+    async def hold() -> None:
+        with lock:
+            await asyncio.sleep(1)
+
+    await asyncio.gather(hold(), hold())

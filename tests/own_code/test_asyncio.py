@@ -58,6 +58,7 @@ def test_known_mistakes_of_asyncio_are_found() -> None:
         ("read_then_write", "the sides were 1 and 2"),
         ("waits_for_ever", ": `await asyncio.Event().wait()`"),
         ("two_locks", ": `async with second:`"),
+        ("blocks_its_own_loop", "main waits for lock lock, held by main"),
         ("never_retrieved", "Task exception was never retrieved (Task-2 (never_retrieved"),
         ("never_awaited", " was never awaited"),
         ("fails_in_a_callback", "pop from empty list"),

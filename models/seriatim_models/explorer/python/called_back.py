@@ -34,7 +34,8 @@ def runs_python(function: Any) -> bool:
     if isinstance(function, functools.partial):
         return runs_python(function.func)
     if isinstance(function, type):
-        return isinstance(vars(function).get("__init__"), PYTHON)
+        making = [getattr(function, name) for name in ("__init__", "__new__")]
+        return any(isinstance(m, PYTHON) for m in (*making, type(function).__call__))
     return isinstance(function, PYTHON)
 
 

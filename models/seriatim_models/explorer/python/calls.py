@@ -50,8 +50,22 @@ from seriatim_models.explorer.python.called_back import (
     searched,
     sort_options,
 )
-from seriatim_models.explorer.python.containers import Iteration, in_one_go, iter_, read
+from seriatim_models.explorer.python.containers import read
 from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.iterations import (
+    AT_ONCE,
+    ELEMENTS_CALLED,
+    SPECIAL,
+    CalledByC,
+    Iteration,
+    callee,
+    filling,
+    gone_through,
+    in_one_go,
+    iter_,
+    lazy,
+    prepared,
+)
 from seriatim_models.explorer.python.places import (
     CONTAINER,
     IMMUTABLE,
@@ -255,25 +269,52 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
     owner = function.__self__
     name = function.__name__
     if type(owner) is contextvars.Context and name == "run" and args:
-        return function(call, args[0], site, *args[1:], **kwargs)  # what it calls may be C code
-    if function is functools.reduce or (function in (min, max) and "key" in kwargs):
-        args = tuple(iter_(argument, site) for argument in args)  # Python runs between two elements
+        return function(_in_context, owner, args[0], site, *args[1:], **kwargs)
     if owner is None or type(owner) is types.ModuleType:
-        if (getattr(function, "__module__", None) or "builtins") not in OBSERVED_C:
-            _unobserved_c(ex, function, args, kwargs, site)
-        in_one_go(ex, args, site)
-        # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
-        changes = getattr(function, "__module__", "") != "builtins"
-        objects = [*args, *kwargs.values()]
-        _by_methods(ex, function, objects, site)
-        if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
-            touch_all(changes, site, *objects, deep=changes or function in DEEP)
-        if getattr(function, "__module__", "") in ("posix", "nt") and name not in NO_FILES:
-            touch_files(site)
-        return result_of(ex, function(*args, **kwargs), site, objects)
+        return _call_function(ex, function, args, kwargs, site)
     if name in CLOCK and isinstance(owner, type) and issubclass(owner, datetime.date):
         return library.today(owner, name, *args, **kwargs)
     return _call_method(ex, owner, name, function, args, kwargs, site)
+
+
+def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """A function of a module of C."""
+    module, name = getattr(function, "__module__", None) or "builtins", function.__name__
+    if function in ELEMENTS_CALLED:
+        args, between = gone_through(function, args, kwargs, site)
+        if between:
+            return result_of(ex, function(*args, **kwargs), site)
+    elif name in ("_count_elements", "iadd") and (filled := filling(args[0], name, args[1:], site)):
+        return function(args[0], *filled)
+    if kwargs.get("key") is not None:
+        kwargs = {**kwargs, "key": callee(kwargs["key"], site)}
+        if function is sorted:
+            args = tuple(iter_(argument, site, True) for argument in args)
+    if module not in OBSERVED_C:
+        _unobserved_c(ex, function, args, kwargs, site)
+    in_one_go(ex, (*args, *kwargs.values()), site)
+    # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
+    changes = module != "builtins"
+    objects = [*args, *kwargs.values()]
+    _by_methods(ex, function, objects, site)
+    if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
+        touch_all(changes, site, *objects, deep=changes or function in DEEP)
+    if module in ("posix", "nt") and name not in NO_FILES:
+        touch_files(site)
+    return result_of(ex, function(*args, **kwargs), site, objects)
+
+
+def _in_context(
+    context: contextvars.Context, function: Any, site: int, *args: Any, **kwargs: Any
+) -> Any:
+    """`context.run(function)`: it may be entered once at a time. What it calls may be C code."""
+    ex = now.execution
+    touch_contents(context, True, site)
+    try:
+        return call(function, site, *args, **kwargs)
+    finally:
+        if ex is not None and not ex.closing:
+            touch_contents(context, True, site)
 
 
 def _by_methods(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
@@ -290,7 +331,6 @@ def _call_container(
     ex: PythonExecution, owner: Any, name: str, function: Any, args: Any, kwargs: Any, site: int
 ) -> Any:
     """A method of a container, of a view of one, or of what has its state inside of C."""
-    thread = ex.current
     objects = [*args, *kwargs.values()]
     if (
         name in SEARCHES
@@ -299,7 +339,43 @@ def _call_container(
         and compared_by_python((args[0], *owner), "__eq__")
     ):
         return searched(owner, name, args, site)
+    filled = filling(owner, name, args, site)
+    if filled is not None:
+        return function(*filled, **kwargs)
     in_one_go(ex, args, site)
+    if name == "sort":
+        kwargs = _before_sort(ex, owner, kwargs, site)
+    else:
+        _before_method(ex, owner, name, objects, site)
+    if isinstance(owner, dict | set) and any(type(obj) not in IMMUTABLE for obj in objects):
+        changes = name in CHANGING
+        result = looked_up(owner, changes, site, lambda: function(*args, **kwargs))
+    else:
+        result = function(*args, **kwargs)
+    if kind_of(type(result)) == VIEW:
+        ex.views[id(result)] = (result, ex.views.get(id(owner), (None, owner))[1])
+        return result
+    return result_of(ex, result, site, (owner, *objects))
+
+
+def _before_sort(
+    ex: PythonExecution, owner: Any, options: dict[str, Any], site: int
+) -> dict[str, Any]:
+    """Announce a sort in place; returns its options."""
+    key = callee(options.get("key"), site)
+    if not isinstance(key, CalledByC):
+        _before_method(ex, owner, "sort", [], site)
+        return sort_options(owner, options, site)
+    _before_method(ex, owner, "sort", [key.container], site)
+    key.in_c, key.step = True, ex.steps
+    return {**options, "key": key}
+
+
+def _before_method(
+    ex: PythonExecution, owner: Any, name: str, objects: list[Any], site: int
+) -> None:
+    """Announce one operation of a method of C on its object and on what it is given."""
+    thread = ex.current
     for obj in objects:
         named(ex, obj, site)
     if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
@@ -313,17 +389,6 @@ def _call_container(
         touch_contents(owner, name in CHANGING, site)
         if name in COMPARING and thread is not None:
             look_inside(ex, thread, owner, site)
-    if name == "sort":
-        kwargs = sort_options(owner, kwargs, site)
-    if isinstance(owner, dict | set) and any(type(obj) not in IMMUTABLE for obj in objects):
-        changes = name in CHANGING
-        result = looked_up(owner, changes, site, lambda: function(*args, **kwargs))
-    else:
-        result = function(*args, **kwargs)
-    if kind_of(type(result)) == VIEW:
-        ex.views[id(result)] = (result, owner)
-        return result
-    return result_of(ex, result, site, (owner, *objects))
 
 
 def _call_method(
@@ -375,12 +440,8 @@ def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any,
 
 def _make_lazy(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
     """`map`, `filter`, `zip` or `enumerate`."""
-    iterations = tuple(iter_(argument, site) for argument in args)
-    lazy = kind(*iterations, **kwargs)
-    in_c = (type, types.BuiltinFunctionType, types.NoneType)
-    if kind not in (map, filter) or type(args[0]) in in_c:
-        ex.views[id(lazy)] = (lazy, iterations)
-    return lazy
+    sources = prepared(kind, args, site)
+    return lazy(ex, kind(*sources, **kwargs), sources)
 
 
 def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -394,26 +455,9 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         return kind(*args, **kwargs)
     if kind in GETTERS:
         ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
-    in_c = not kind.__flags__ & (1 << 9)
-    if in_c and (args or kwargs):
-        if len(args) == 1 and args[0].__class__ in (int, str, float):
-            return result_of(ex, kind(*args, **kwargs), site)
-        lazily = kind.__module__ == "itertools"
-        if lazily:
-            args = tuple(iter_(argument, site) for argument in args)
-        else:
-            touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
-            if kind is str:
-                shows(args[0] if args else None, site)
-            args = tuple(
-                argument
-                if type(argument) in PLAIN
-                or kind_of(type(argument)) == VIEW
-                or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs
-                else iter_(argument, site)
-                for argument in args
-            )
-            in_one_go(ex, args, site)
+    if not kind.__flags__ & (1 << 9):
+        if args or kwargs:
+            return _call_class_of_c(ex, kind, args, kwargs, site)
     elif kind.__init__ is logging.Handler.__init__ and kind.__module__ == "logging":
         return kind(*args, **kwargs)  # one that writes nowhere
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
@@ -421,6 +465,34 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
             needs_logging()
         _unobserved(ex, kind.__init__, args, kwargs, site)
     return _made_of(ex, kind, args, kwargs, site)
+
+
+def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """An object of C is made from something."""
+    if len(args) == 1 and args[0].__class__ in (int, str, float):
+        return result_of(ex, kind(*args, **kwargs), site)
+    if kind.__module__ == "itertools":
+        args = prepared(kind, args, site)
+        kwargs = {k: callee(v, site) if k in ("key", "func") else v for k, v in kwargs.items()}
+        if kind not in AT_ONCE:
+            return lazy(ex, _made_of(ex, kind, args, kwargs, site), (*args, *kwargs.values()))
+    else:
+        touch_all(False, site, *args, *kwargs.values(), deep=kind is str)
+        if kind is str:
+            shows(args[0] if args else None, site)
+        args = tuple(
+            argument
+            if type(argument) in PLAIN
+            or kind_of(type(argument)) == VIEW
+            or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs
+            else iter_(argument, site)
+            for argument in args
+        )
+    in_one_go(ex, args, site)
+    value = _made_of(ex, kind, args, kwargs, site)
+    if kind is types.MappingProxyType:
+        ex.views[id(value)] = (value, args[0])
+    return value
 
 
 def _made_of(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -479,10 +551,6 @@ def _next(site: int, iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
-def _iter(site: int, value: Any, *sentinel: Any) -> Any:
-    return iter(value, *sentinel) if sentinel else iter(iter_(value, site))
-
-
 def _vars(site: int, *objects: Any) -> Any:
     return get(objects[0], "__dict__", site) if objects else vars()
 
@@ -493,9 +561,9 @@ _special: dict[Any, Callable[..., Any]] = {
     delattr: lambda site, obj, name: del_(obj, name, site),
     hasattr: _hasattr,
     next: _next,
-    iter: _iter,
     vars: _vars,
     len: lambda site, value: len(read(value, site)),
+    **SPECIAL,
 }
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import collections
 import operator
-import types
-from collections.abc import Iterator
 from typing import Any
 
 from seriatim_models.explorer.python.accesses import (
-    LAZY,
     STATEFUL,
     before_comparison,
     contents,
-    library,
     made,
     now,
     result_of,
@@ -31,7 +27,7 @@ from seriatim_models.explorer.python.called_back import (
     runs_python,
     searched,
 )
-from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.iterations import CalledByC, filling
 from seriatim_models.explorer.python.places import (
     CONTAINER,
     INSTANCE,
@@ -68,12 +64,15 @@ def read(value: Any, site: int) -> Any:
 def getitem(obj: Any, key: Any, site: int) -> Any:
     """`obj[key]`."""
     what = kind_of(type(obj))
-    if what in (CONTAINER, OPAQUE):
+    if what in (CONTAINER, OPAQUE, VIEW):
         # A defaultdict makes what is missing; whether it is, others may change until the step is taken.
         missing = isinstance(obj, collections.defaultdict) and obj.default_factory is not None
         if missing and type(obj) is collections.defaultdict and runs_python(obj.default_factory):
             return made_if_missing(obj, key, site)
-        touch_contents(obj, missing, site)
+        if missing:
+            before_default(obj, site)
+        else:
+            touch_contents(obj, False, site)
         if python_compares(key) and not missing:
             return looked_up(obj, False, site, lambda: obj[key])
         if missing and now.execution is not None and key not in obj:
@@ -81,6 +80,15 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
     elif what == INSTANCE:
         unobserved_method(obj, "__getitem__", site)
     return obj[key]
+
+
+def before_default(obj: collections.defaultdict[Any, Any], site: int) -> None:
+    """Announce an item that C makes where it is missing, perhaps from a container: `defaultdict(ids.pop)`."""
+    ex, thread = running()
+    if ex is not None and thread is not None:
+        source = CalledByC(obj.default_factory, site)
+        accesses = contents(ex, source.container, source.writes, site)
+        ex.touch_all(thread, [*contents(ex, obj, True, site), *accesses], site)
 
 
 def runs_text(text: Any, site: int) -> Any:
@@ -130,76 +138,6 @@ def managed(manager: Any, site: int) -> Any:
     return manager
 
 
-class Iteration:
-    """An iterator that announces each step of going through a container."""
-
-    __s_native__ = True
-
-    def __init__(self, container: Any, real: Iterator[Any], site: int) -> None:
-        self.container = container
-        self.real = real
-        self.site = site
-        self.in_c = False
-        """Whether C code goes through it, which no other thread interrupts: `list(zip(a, b))`."""
-        self.step = -1
-        """The step of the last announcement."""
-
-    def __iter__(self) -> Iteration:
-        return self
-
-    def __next__(self) -> Any:
-        ex = now.execution
-        if not self.in_c or ex is None or self.step != ex.steps:
-            touch_contents(self.container, False, self.site)
-            self.step = -1 if ex is None else ex.steps
-        return next(self.real)
-
-    def __length_hint__(self) -> int:
-        return operator.length_hint(self.real)
-
-
-def iter_(value: Any, site: int) -> Any:
-    """What a `for` goes through."""
-    what = kind_of(type(value))
-    if what in (CONTAINER, VIEW) and not _has_own(value, "__iter__"):
-        return Iteration(value, iter(value), site)
-    if what == OPAQUE and hasattr(value, "__next__"):
-        ex = now.execution
-        if ex is None or id(value) not in ex.records:
-            # Stored nowhere: nobody else has it.
-            if isinstance(value, types.GeneratorType | map | filter | zip | enumerate):
-                return value
-        elif isinstance(value, types.GeneratorType):
-            return library.resumptions(value, site)
-        return Iteration(value, value, site)
-    if what == INSTANCE:
-        unobserved_method(value, "__iter__", site)
-    return value
-
-
-def in_one_go(ex: PythonExecution, arguments: tuple[Any, ...], site: int) -> None:
-    """C code is about to go through these: nothing comes between two elements unless Python runs there."""
-    iterations: list[Iteration] = []
-    waiting = list(arguments)
-    while waiting:
-        argument = waiting.pop()
-        if type(argument) is Iteration:
-            iterations.append(argument)
-            argument = argument.container
-        if type(argument) in LAZY and (known := ex.views.get(id(argument))) is not None:
-            waiting += known[1]  # type: ignore[arg-type]  # of a lazy object what it goes through
-    if iterations:
-        touch_all(False, site, *(iteration.container for iteration in iterations))
-        for iteration in iterations:
-            iteration.in_c = True
-            iteration.step = ex.steps
-
-
-def _has_own(value: Any, method: str) -> bool:
-    """Whether a class written in Python replaces a method of the container that it is made of."""
-    return isinstance(getattr(type(value), method, None), types.FunctionType)
-
-
 def not_contains(container: Any, element: Any) -> bool:
     """`element not in container`."""
     return element not in container
@@ -228,7 +166,9 @@ def inplace(name: str, left: Any, right: Any, site: int) -> Any:
     """`left += right` and the like."""
     if kind_of(type(left)) == CONTAINER:
         ex, thread = running()
-        if ex is not None and thread is not None:
+        if (filled := filling(left, name, (right,), site)) is not None:
+            right = filled[0]
+        elif ex is not None and thread is not None:
             accesses = contents(ex, left, True, site)
             if kind_of(type(right)) in STATEFUL:
                 accesses += contents(ex, right, False, site)

@@ -28,12 +28,12 @@ from seriatim_models.explorer.python.containers import (
     formatted,
     getitem,
     inplace,
-    iter_,
     managed,
     read,
     runs_text,
 )
 from seriatim_models.explorer.python.execution import LIFETIMES
+from seriatim_models.explorer.python.iterations import iter_
 
 
 def stable_hash(obj: Any) -> int:

@@ -19,6 +19,7 @@ import _weakrefset
 import collections
 import functools
 import operator
+import random
 import sys
 import types
 import weakref
@@ -404,22 +405,31 @@ class Resumptions:
 
 # -- containers of the library that are written in Python --------------------------------------------------------
 
-_twins: dict[str, Any] = {}
+_twins: dict[types.ModuleType, dict[str, Any]] = {}
+DRAWING = frozenset(("choice", "choices", "sample", "shuffle", "_randbelow_with_getrandbits"))
+"""Methods of `random.Random` that look into what they are given; all others draw in one operation."""
 
 
 def observed_twin(function: Any) -> Any:
-    """The rewritten form of a method that a class has inherited from `collections.abc`; None for all others."""
-    if function.__globals__ is not vars(_collections_abc):
+    """The rewritten form of a method inherited from `collections.abc`, or that draws elements; None for all others."""
+    for module in (_collections_abc, random):
+        if function.__globals__ is vars(module):
+            break
+    else:
         return None
-    if not _twins:
-        names = [name for name, kind in vars(_collections_abc).items() if isinstance(kind, type)]
-        space = observed_classes(_collections_abc, names, **_without_dunders(_collections_abc))
+    if module is random and function.__name__ not in DRAWING:
+        return None
+    if module not in _twins:
+        twins = _twins[module] = {}
+        names = [name for name, kind in vars(module).items() if isinstance(kind, type)]
+        names = ["Random"] if module is random else names
+        space = observed_classes(module, names, **_without_dunders(module))
         for name in names:
             for method in vars(space[name]).values() if name in space else ():
                 if isinstance(method, types.FunctionType):
-                    _twins[method.__qualname__] = method
-        space.update({name: vars(_collections_abc)[name] for name in names})
-    return _twins.get(function.__qualname__)
+                    twins[method.__qualname__] = method
+        space.update({name: vars(module)[name] for name in names})
+    return _twins[module].get(function.__qualname__)
 
 
 def _without_dunders(module: types.ModuleType) -> dict[str, Any]:

@@ -44,13 +44,13 @@ from seriatim_models.explorer.python.rewrite import SITES
 
 VALUE, CONTAINER, INSTANCE, CLASS, MODULE, NATIVE, OPAQUE, TUPLE, VIEW = range(9)
 """Kinds of objects: no state; contents; attributes; a class; a module; a primitive of ours; state inside C code;
-no state of its own, but elements; a view of a dict."""
+no state of its own, but elements; a view of a dict: of its items, or one that cannot be written."""
 
 IMMUTABLE: frozenset[Any] = frozenset(
     (int, float, complex, bool, str, bytes, type(None), range, slice, type(...), type(NotImplemented),
      types.BuiltinFunctionType, types.MethodType, types.CodeType, types.MethodWrapperType,
      types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
-     types.GetSetDescriptorType, types.MemberDescriptorType, types.MappingProxyType, property, staticmethod,
+     types.GetSetDescriptorType, types.MemberDescriptorType, property, staticmethod,
      classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias,
      contextvars.ContextVar, contextvars.Token, re.Pattern, re.Match, datetime.date, datetime.datetime,
      datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal)
@@ -61,7 +61,9 @@ UNCHANGING = (
 )  # fmt: skip
 """Classes of the library whose objects never change, and those made from them."""
 _DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
-VIEWS = frozenset(type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items()))
+VIEWS = frozenset(
+    (types.MappingProxyType, *(type(v) for d in _DICTS for v in (d.keys(), d.values(), d.items())))
+)
 CONTAINERS = (list, dict, set, deque, bytearray)
 PLAIN = frozenset((*CONTAINERS, defaultdict, OrderedDict))
 """Containers without attributes of their own."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
-from seriatim_models.explorer.python.accesses import MARK, now
+from seriatim_models.explorer.python.accesses import MARK, library, now
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import stable_hash
 from seriatim_models.explorer.python.kept_inside import (
@@ -170,7 +170,7 @@ def random_module(ex: PythonExecution) -> types.ModuleType:
 
     def drawing(name: str) -> Callable[..., Any]:
         def draw(*args: Any, **kwargs: Any) -> Any:
-            return getattr(_drawn(), name)(*args, **kwargs)
+            return library.call(getattr(_drawn(), name), 0, *args, **kwargs)
 
         return draw
 

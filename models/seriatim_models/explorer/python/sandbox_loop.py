@@ -74,7 +74,8 @@ class SelectorEventLoop(base_events.BaseEventLoop):
         await super().shutdown_default_executor()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """As in asyncio; what ends an exploration is none of its business."""
+        """As in asyncio; what ends an execution, and what comes of that, is none of its business."""
+        asyncio_state.still_runs()
         asyncio_state.pass_on(context.get("exception"))
         super().call_exception_handler(context)
 
