@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 from xdist.remote import Producer
@@ -27,6 +28,29 @@ LONG = (
     "tests/explorer/",
 )
 """Where the longest tests are. They begin first, so that no process is left with a long one at the end."""
+
+SAMPLED = {
+    "tests/explorer/test_repetition.py::test_a_history_judged_once_counts_for_each_execution": 4,
+    "tests/explorer/test_repetition.py::test_histories_of_the_programs_are_those_of_their_schedules": 4,
+    "tests/formal/test_refactorings.py::test_a_right_refactoring_is_accepted": 4,
+    "tests/log/test_crash.py::test_a_disk_that_drops_and_reorders_what_was_not_synced_loses_nothing": 3,
+    "tests/machines/test_concurrent.py::test_reference_passes_where_it_failed_before": 2,
+    "tests/machines/test_matrix_scenes.py::test_hand_over_is_right_in_its_states": 3,
+    "tests/machines/test_order_programs.py::test_a_mistake_of_order_is_caught_by_name": 4,
+    "tests/own_code/test_asyncio.py::test_right_code_is_exhausted": 3,
+    "tests/own_code/test_library.py::test_the_verdict_is_that_of_its_name": 3,
+    "tests/programs/test_data_races.py::test_program_has_no_data_race": 4,
+    "tests/programs/test_mutants.py::test_mutant_is_killed_by_its_property_and_the_others_it_names": 2,
+    "tests/properties/test_blackbox_cuts.py::test_cut_anywhere_and_combined_equals_the_whole": 3,
+    "tests/properties/test_case_events.py::test_without_case_events_there_is_no_case": 4,
+    "tests/properties/test_planted_faults.py::test_a_fault_is_found": 3,
+    "tests/properties/test_prefilter.py::test_a_brokers_faults_are_found_and_most_messages_are_regular": 3,
+    "tests/properties/test_seen_otherwise.py::test_who_sees_otherwise_reports_nothing_new": 2,
+    "tests/properties/test_whitebox.py::test_cut_anywhere_and_combined_is_the_whole": 3,
+    "tests/report/test_interleaving_text.py::test_no_line_is_wider_than_the_terminal": 3,
+}
+"""Tests that make one claim of many programs, mutants or seeds: `make test` runs one case in so many, from the first
+one on, and `make test-slow` the others."""
 
 
 class ByFixture(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
@@ -56,13 +80,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFixtu
     return ByFixture(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put those that share a fixture first, then long ones.
+    """Mark what is sampled, and put those that share a fixture first, then long ones.
 
     Raises `UsageError` if a test uses a costly fixture and its address is not in `SHARED`.
     """
     groups = [*SHARED, None]
+    cases = Counter[str]()
     for item in items:
+        test = item.nodeid.partition("[")[0]
+        if cases[test] % SAMPLED.get(test, 1):
+            item.add_marker(pytest.mark.slow)
+        cases[test] += 1
         for fixture in set(SHARED) & set(getattr(item, "fixturenames", ())):
             if shared(item.nodeid) != fixture:
                 raise pytest.UsageError(

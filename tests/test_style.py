@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from .conftest import SAMPLED
 from .test_house import ROOT, modules, tree_of
 
 LINES_MOST = 60
@@ -163,3 +164,13 @@ def test_the_map_names_files_that_exist() -> None:
     named = {path.rstrip("/") for path in re.findall(r"`([\w./]+/[\w./]*)(?::\w+)?`", text)}
     lost = sorted(path for path in named if not any(f.endswith(f"/{path}") for f in files))
     assert not lost, f"spec/ARCHITECTURE.md names {', '.join(lost)}: say where that is now"
+
+
+def test_what_is_sampled_is_there() -> None:
+    gone = [
+        address
+        for address in SAMPLED
+        for file, _, name in [address.partition("::")]
+        if not (ROOT / file).exists() or f"\ndef {name}(" not in (ROOT / file).read_text()
+    ]
+    assert not gone, f"SAMPLED in tests/conftest.py names tests that are not there: {gone}"
