@@ -21,7 +21,9 @@ it has credit left: its own limit counts what it holds, and a later limit of its
 Never definitely ready are consumers of a channel with a limit of its own, which messages of other queues may use up,
 or of one whose opening was not recorded; those that held something at the first such note; no-local ones; others
 beside an exclusive one; and consumers of a queue with a single active one.
-Not judged: messages with a key, for a group may belong to somebody else.
+A message with a key is judged only in a queue that declares that a group is held while a message of it is (P23),
+where nobody holds one of its group and no other consumer that is still there ever had one: a group may stay with the
+consumer that had it first. Elsewhere a group may belong to somebody else for any reason.
 """
 
 from __future__ import annotations
@@ -34,10 +36,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.lifecycle import (
-    acquires,
-    began,
-)
+from seriatim_models.properties.blackbox.lifecycle import acquires, began, holds_groups
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,
@@ -86,8 +85,12 @@ class RestingQueue(msgspec.Struct):
     available: dict[str, AvailableMessage] = {}
     held: dict[str, HeldMessage] = {}
     consumers: dict[ConsumerKey, RestingConsumer] = {}
-    keyed: list[str] = []
-    """Messages with a key, which are not judged."""
+    keyed: dict[str, str] = {}
+    """Messages with a key, by which they are of a group."""
+    groups: Event | None = None
+    """By which a group is somebody's while he holds a message of it; none if it is not known who does."""
+    had: dict[str, list[ConsumerKey]] = {}
+    """Of each group, the consumers that were given messages of it."""
     single: bool = False
     deleted: bool = False
     """It was deleted and is not known to be there again: what is published goes nowhere."""
@@ -148,7 +151,7 @@ def begin(
         queue.consumers[name].choosy = True  # what it holds is not known here
 
 
-def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
+def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915  # a branch an event name
     """What one event does to the state; before the first note of rest, one of `EARLY`, or a note. Violations and cases
     go to `tally`.
     """
@@ -198,6 +201,7 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
     elif ev == "declare":
         queue.deleted = queue.deleted and event.ph == "invoke"
         queue.single = queue.single or bool(event.args.get("x-single-active-consumer"))
+        queue.groups = queue.groups or (event if state.begun and holds_groups(event) else None)
     elif ev == "consume":
         _consume(state, queue, event)
     elif ev == "cancel":
@@ -207,8 +211,8 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
 
 
 def _publish(queue: RestingQueue, event: Event) -> None:
-    if event.key is not None and event.m not in queue.keyed:
-        queue.keyed.append(event.m)
+    if event.key is not None:
+        queue.keyed[event.m] = event.key
     there = not event.dead and not queue.deleted and event.m not in queue.held
     if event.ph in ("", "ok") and there:
         queue.available.setdefault(event.m, AvailableMessage(event))
@@ -253,6 +257,8 @@ def _limit(state: RestState, event: Event) -> None:
 
 
 def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Event) -> None:
+    if event.key is not None:
+        queue.keyed[event.m] = event.key
     there = queue.available.pop(event.m, None)
     if there is not None and there.passed:
         tally.tested += 1
@@ -261,15 +267,22 @@ def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Ev
             f"handed out at event {event.i}",
             each_once([there.given, there.event, *there.passed, event]),
         )
+    to = consumer(event) if event.ev == "deliver" else None
+    if to is not None and event.key is not None:
+        had = queue.had.setdefault(event.key, [])
+        if to not in had:
+            had.append(to)
     if event.autoack:
         return
-    to = consumer(event) if event.ev == "deliver" else None
     queue.held[event.m] = HeldMessage(holder(event), to, event)
     if to is not None and (mine := queue.consumers.get(to)) is not None:
         mine.holds += 1
 
 
 def _settle(state: RestState, event: Event) -> None:
+    if event.ph == "info" or (event.ph == "fail" and event.op is not None):
+        for queue in state.queues.values():
+            queue.groups = None  # what began may not have let go
     if event.ph == "fail" or not began(event):
         return
     by = holder(event)
@@ -326,6 +339,22 @@ def _ready(state: RestState, queue: RestingQueue) -> list[RestingConsumer]:
     ]
 
 
+def _free(queue: RestingQueue, taker: ConsumerKey | None = None) -> list[str]:
+    """The messages that nobody holds and `taker`, or whoever gets, may be given: none of a group of somebody else's."""
+    if not queue.keyed:
+        return list(queue.available)
+    taken = {queue.keyed.get(m) for m in queue.held} if queue.groups else {*queue.keyed.values()}
+    taken |= {
+        k for k, had in queue.had.items() if any(c in queue.consumers and c != taker for c in had)
+    }
+    return [m for m in queue.available if (key := queue.keyed.get(m)) is None or key not in taken]
+
+
+def _divides(queue: RestingQueue, m: str) -> list[Event]:
+    """What a witness needs to say that nobody else's group is that of a message."""
+    return [queue.groups] if queue.groups is not None and m in queue.keyed else []
+
+
 def _shares_credit(state: RestState, consumer: RestingConsumer) -> bool:
     """Whether settling a message of another queue may give a consumer credit, as far as is known."""
     channel = state.channels.get(consumer.key.by)
@@ -340,25 +369,29 @@ def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
         ready = _ready(state, queue)
         if not ready:
             continue
-        waiting = [m for m in queue.available if m not in queue.keyed]
+        takers = ready[::-1] if queue.keyed else ready[:1]
+        waiting = {m: c for c in takers for m in _free(queue, c.key)}
         if not waiting:
             tally.tested += 1  # whoever was ready had been given all that there was
             continue
-        first = ready[0]
-        assert first.ok is not None
         assert state.begun is not None
-        opened = state.channels[first.key.by].opened
-        for m in waiting:
+        for m, first in waiting.items():
+            assert first.ok is not None
+            opened = state.channels[first.key.by].opened
             there = queue.available[m]
             if not there.passed:
-                there.passed = [state.begun, opened, first.ok, event]
+                there.passed = [state.begun, *_divides(queue, m), opened, first.ok, event]
                 there.why = (
                     f"{first.key} was ready at event {event.i}, where all had come to rest, "
                     f"and was given nothing from {q}"
                 )
         depth = event.args.get("depth")
-        if event.q == q and isinstance(depth, int) and depth > 0 and waiting == [*queue.available]:
-            there = queue.available[waiting[0]]
+        if event.q != q or not isinstance(depth, int) or depth <= 0:
+            continue
+        if queue.keyed.keys().isdisjoint(queue.available):
+            first = ready[0]
+            there = queue.available[next(iter(waiting))]
+            opened = state.channels[first.key.by].opened
             why = (
                 f"{first.key} was ready at event {event.i}, where all had come to rest, and was "
                 f"given nothing, although {depth} messages were ready in {q}"
@@ -393,9 +426,11 @@ def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None
     begun = [] if event.op is None else state.asked.pop(operation, [])
     if rested and not begun:
         begun = [rested]
+    queue = state.queues.setdefault(event.q, RestingQueue())
+    if event.ph == "info":
+        queue.groups = None  # who knows what it took
     if event.ph in ("fail", "info"):
         return
-    queue = state.queues.setdefault(event.q, RestingQueue())
     if event.m:
         tally.tested += bool(begun) and event.m in queue.available
         _acquire(state, tally, queue, event)
@@ -404,10 +439,11 @@ def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None
         return
     if any(c.sole or _shares_credit(state, c) for c in queue.consumers.values()):
         return
-    for m, there in queue.available.items():
-        if m not in queue.keyed and not there.passed:
+    for m in _free(queue):
+        there = queue.available[m]
+        if not there.passed:
             assert state.begun is not None
-            there.passed = [state.begun, *begun, event]
+            there.passed = [state.begun, *_divides(queue, m), *begun, event]
             there.why = (
                 f"{holder(event)} asked {event.q} at rest, at event {event.i}, and found nothing"
             )
