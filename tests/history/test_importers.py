@@ -414,6 +414,19 @@ def test_instrumentations_as_they_write(
     assert len({e.m for e in history.events if e.m}) == 1
 
 
+def test_a_record_of_a_log_is_named_by_its_place(tmp_path: Path) -> None:
+    """Without an id, a link or a parent, topic, partition and offset say which record a span is of."""
+    path = tmp_path / "traces.jsonl"
+    place = {"messaging__destination__partition__id": "0", "messaging__kafka__offset": 7, **KAFKA}
+    sent = raw("t send", 4, "p", 1, **place)
+    got = raw("t process", 5, "c", 5, trace="u", **place)
+    unplaced = raw("t process", 5, "d", 9, trace="v", messaging__kafka__offset=7, **KAFKA)
+    path.write_text(json.dumps(of_scope("any", sent, got, unplaced)))
+    history = read_history(path)
+    assert len(history.quarantine) == 1
+    assert {e.ev for e in history.events if e.m == "t/0/7"} == {"publish", "deliver"}
+
+
 def test_spans_that_cannot_be_used_are_counted_and_named(tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     lonely = [raw("t process", 5, f"c{k}", 10 * k, **KAFKA) for k in range(3)]

@@ -18,7 +18,8 @@ What it did is its kind if that is PRODUCER (confluent-kafka calls a send an ope
 its name ("orders send", "basic.ack"), else its kind CONSUMER.
 
 Which message it was: the span that sent it is a link of a consumer's span, or its parent; if it is in the file, the two
-have one message. Otherwise `messaging.message.id`, else a link, or a parent in another process (`flags`).
+have one message. Otherwise `messaging.message.id`, else topic, partition and offset, else a link, or a parent in
+another process (`flags`).
 `q` is `messaging.destination.name`, `part` and `pos` Kafka's partition and offset, `ctag` the consumer group and
 client, `proc` the client. A batch is a delivery for each link.
 
@@ -222,6 +223,7 @@ def _first(has: Mapping[str, Any], what: str) -> Any:
 def _messages(span: _Span, by_id: Mapping[tuple[str, str], _Span]) -> list[str]:
     """The ids of the messages of a span; none if nothing tells."""
     own = _first(span.has, "message")
+    own = _place(span.has) if own is None else own
     if span.does == "send":
         return [str(own) if own is not None else _named(span.id)]
     sent = []
@@ -241,6 +243,12 @@ def _messages(span: _Span, by_id: Mapping[tuple[str, str], _Span]) -> list[str]:
     return [_named(span.parent)] if span.remote and span.parent[1] else []
 
 
+def _place(has: Mapping[str, Any]) -> str | None:
+    """What names a record of a log: its topic, partition and offset; None if one of them is not known."""
+    place = [_first(has, part) for part in ("destination", "partition", "offset")]
+    return None if None in place else "/".join(map(str, place))
+
+
 def _named(id: tuple[str, str]) -> str:
     return "/".join(id)
 
@@ -253,7 +261,7 @@ def _events(span: _Span, by_id: Mapping[tuple[str, str], _Span]) -> list[_Timed]
     if not messages:
         return (
             f"{span.does}: its message is not named; messaging.message.id, or a link or parent that is the span "
-            "of its sender, would name it"
+            "of its sender, or partition and offset, would name it"
         )
     made: list[_Timed] = []
     for m in messages:
