@@ -236,3 +236,40 @@ class LeasedTwice(Leases):
             self.tags += 1
             self.held[ch, self.tags] = (place, m, True)
             return m, self.tags, again
+
+
+class Polled:
+    """Never waits: a `get` of nothing is None."""
+
+    def __init__(self) -> None:
+        self.items: deque[str] = deque()
+        self.lock = threading.Lock()
+
+    def put(self, m: str) -> None:
+        with self.lock:
+            self.items.append(m)
+
+    def get(self) -> str | None:
+        with self.lock:
+            return self.items.popleft() if self.items else None
+
+
+class PolledByError(Polled):
+    """The same, but that a `get` of nothing raises what a deque raises."""
+
+    def get(self) -> str:
+        with self.lock:
+            return self.items.popleft()
+
+
+class PolledWithoutLock(Polled):
+    """Wrong: two may look at the same first message."""
+
+    def get(self) -> str | None:
+        if not self.items:
+            return None
+        m = self.items[0]
+        with self.lock:
+            if self.items:
+                self.items.popleft()
+        return m

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.schedules.clients import ClientCall, Clients, drawn, surface_of
+from seriatim_models.conformance.schedules.clients import (
+    ClientCall,
+    Clients,
+    completed,
+    drawn,
+    surface_of,
+)
 from seriatim_models.conformance.schedules.history import events, intervals, unexplained
 from seriatim_models.conformance.schedules.search import (
     ENDS,
@@ -80,6 +86,19 @@ def test_what_is_right_is_not_reported(where: str, order: str) -> None:
     outcome = search(target, default_profile(target), seconds=20, seed=2, programs=7)
     assert outcome.verdict is Verdict.OK, outcome.why
     assert outcome.exhausted
+
+
+@pytest.mark.parametrize(
+    ("name", "right"), [("Polled", True), ("PolledByError", True), ("PolledWithoutLock", False)]
+)
+def test_a_get_that_does_not_wait_may_find_nothing(name: str, right: bool) -> None:
+    target = implementation(f"small_queues:{name}")
+    assert {"get", "put"}.isdisjoint(target.surface.ways)
+    one, other = ClientCall(op="get_nowait"), ClientCall(op="put_nowait", m="m0")
+    clients = completed(target.surface, Clients(threads=((one,), (one,), (other,))))
+    assert clients.after
+    result, violated, _ = run_clients(target, default_profile(target), clients, 60)
+    assert (result.verdict, violated) == (("ok", "") if right else ("violated", "P1")), result.why
 
 
 def test_a_time_limit_that_may_run_out_only_once_is_no_endless_wait() -> None:

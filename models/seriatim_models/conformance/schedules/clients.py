@@ -9,8 +9,11 @@ from __future__ import annotations
 import bisect
 import inspect
 import random
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import msgspec
@@ -99,6 +102,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     opens: bool = False
     bounded: bool = False
     """Whether its factory takes `maxsize`."""
+    empty: str = ""
+    """The exception by which a `get` that does not wait says that there is nothing; "" if it returns None."""
 
     def step(self, number: int, call: ClientCall, channel: int) -> tuple[Any, ...]:
         """The call as `play` takes it."""
@@ -123,6 +128,23 @@ def surface_of(target: object, factory: Callable[..., object]) -> Surface:
         raise ValueError("it has neither put and get nor publish and get, which clients could call")
     if inspect.iscoroutinefunction(target.put) or inspect.iscoroutinefunction(target.get):
         raise ValueError("its put and get are coroutines, and clients are threads")
+    ways = _forms(target)
+    bounded = "maxsize" in parameters(factory)
+    empty = _when_empty(target) if "get_nowait" not in ways else None
+    if empty is not None:
+        ways["get_nowait"] = ways.pop("get")
+        if "put_nowait" not in ways and not bounded and _puts_at_once(target):
+            ways["put_nowait"] = ways.pop("put")
+    for name in ("task_done", "join"):
+        if callable(getattr(target, name, None)) and callable(getattr(target, "task_done", None)):
+            ways[name] = (name, {})
+    if callable(getattr(target, "shutdown", None)):
+        ways["shutdown"] = ("shutdown", {})
+    return Surface(ways=ways, leases=False, bounded=bounded, empty=empty or "")
+
+
+def _forms(target: Any) -> dict[str, tuple[str, dict[str, Any]]]:
+    """`put` and `get` as they are, without waiting, and within a time, as far as an object has that."""
     ways: dict[str, tuple[str, dict[str, Any]]] = {}
     for name in ("put", "get"):
         accepted = parameters(getattr(target, name))
@@ -133,12 +155,42 @@ def surface_of(target: object, factory: Callable[..., object]) -> Surface:
             ways[f"{name}_nowait"] = (name, {block: False})
         if "timeout" in accepted:
             ways[f"{name}_timeout"] = (name, {"timeout": 1.0})
-    for name in ("task_done", "join"):
-        if callable(getattr(target, name, None)) and callable(getattr(target, "task_done", None)):
-            ways[name] = (name, {})
-    if callable(getattr(target, "shutdown", None)):
-        ways["shutdown"] = ("shutdown", {})
-    return Surface(ways=ways, leases=False, bounded="maxsize" in parameters(factory))
+    return ways
+
+
+PROBED = 0.5
+"""Seconds after which a call of a single thread is taken to wait for another one."""
+PUT_AT_ONCE = 8
+"""How many messages an object must have room for: more than small clients put."""
+
+
+def _alone(call: Callable[[], object]) -> list[object]:
+    """What a call of a single thread returned or raised; nothing if it waits. Its thread is left behind then."""
+    ended: list[object] = []
+
+    def made() -> None:
+        try:
+            ended.append(call())
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=made, daemon=True)
+    thread.start()
+    thread.join(PROBED)
+    return ended
+
+
+def _when_empty(target: Any) -> str | None:
+    """By which exception an object says that there is nothing, "" if by None; None if its `get` waits then."""
+    ended = _alone(target.get)
+    if ended == [None]:
+        return ""
+    return type(ended[0]).__name__ if ended and isinstance(ended[0], LookupError | Empty) else None
+
+
+def _puts_at_once(target: Any) -> bool:
+    """Whether a `put` of an object without a limit does not wait."""
+    return all(_alone(partial(target.put, f"m{n}")) == [None] for n in range(PUT_AT_ONCE))
 
 
 def _leasing(target: object) -> Surface:

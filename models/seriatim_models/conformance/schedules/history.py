@@ -35,9 +35,16 @@ def intervals(clients: Clients, records: Sequence[Record]) -> list[CallInterval]
         interval.returned = at
         if args["ph"] == "fail":
             interval.raised = args["err"]
+        elif call_found_nothing(interval.call[0], args["m"]):
+            interval.raised = "QueueEmpty"
         elif interval.call[0] in GETS:
             interval.result = args["m"] or None
     return list(found.values())
+
+
+def call_found_nothing(op: str, m: str) -> bool:
+    """Whether a call that need not find a message returned without one, as if it had raised that there is none."""
+    return op in GETS and op != "get" and not m
 
 
 def unexplained(calls: Sequence[CallInterval], order: str, maxsize: int) -> str:

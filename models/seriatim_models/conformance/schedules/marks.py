@@ -37,11 +37,14 @@ def answered(number: int, value: object = None) -> tuple[str, object]:
     return m, dtag
 
 
-def refused(number: int, error: Exception) -> bool:
-    """Whether an exception is the answer to a call: then it is kept; any other is a mistake."""
+def refused(number: int, error: Exception, empty: str = "") -> bool:
+    """Whether an exception is the answer to a call: then it is kept; any other is a mistake.
+
+    `empty` is one more by which a queue says that there is nothing.
+    """
     names = {kind.__name__ for kind in type(error).__mro__}
     for name, known in REFUSALS.items():
-        if names & set(known):
+        if names & set(known) or (name == "QueueEmpty" and empty in names):
             if now.execution is not None:
                 why = str(error) if isinstance(error, Refused) else ""
                 now.execution.world.record("call", ph="fail", number=number, err=name, why=why)

@@ -22,10 +22,12 @@ def play(
     clients: tuple[tuple[Step, ...], ...],
     after: tuple[Step, ...],
     waits: bool,
+    empty: str = "",
 ) -> None:
     """Make the object, let the clients use it, and take out what is left.
 
-    Clients that may wait for ever (`waits`) are daemons, and nothing comes after them.
+    Clients that may wait for ever (`waits`) are daemons, and nothing comes after them. `empty` names the exception by
+    which a `get` says that there is nothing, if it is none of those that libraries have for it.
     """
     found: Any = __import__(module, fromlist=["factory"])
     for part in factory.split("."):
@@ -34,7 +36,9 @@ def play(
     for channel in opened:
         target.open(ch=channel)
     threads = [
-        threading.Thread(target=client, args=(target, steps), name=f"client{n}", daemon=waits)
+        threading.Thread(
+            target=client, args=(target, steps, empty), name=f"client{n}", daemon=waits
+        )
         for n, steps in enumerate(clients, 1)
     ]
     for thread in threads:
@@ -42,10 +46,10 @@ def play(
     if not waits:
         for thread in threads:
             thread.join()
-        client(target, after)
+        client(target, after, empty)
 
 
-def client(target: Any, steps: tuple[Step, ...]) -> None:
+def client(target: Any, steps: tuple[Step, ...], empty: str) -> None:
     """Make the calls one after the other; each settlement is of a message that this client holds."""
     held: list[Any] = []
     for number, method, args, options, keeps, which in steps:
@@ -59,7 +63,7 @@ def client(target: Any, steps: tuple[Step, ...]) -> None:
         try:
             value = getattr(target, method)(*args, **named)
         except Exception as error:
-            if not refused(number, error):
+            if not refused(number, error, empty if method == "get" else ""):
                 raise
         else:
             taken, dtag = answered(number, value)

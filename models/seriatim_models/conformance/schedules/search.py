@@ -233,6 +233,7 @@ def run_clients(
             tuple(threads[:-1]),
             threads[-1],
             clients.waits and not implementation.surface.leases,
+            implementation.surface.empty,
         ),
     )
     result = explored(
