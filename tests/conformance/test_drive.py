@@ -226,6 +226,32 @@ def test_what_violates_is_kept_and_replays(
     assert run(["conform", "--exec", example(), "--replay", str(tmp_path / "P1.json")]) == 0
 
 
+class LastInFirstOut:
+    """A stack with the methods of a queue."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+
+    def put(self, item: str) -> None:
+        self.items.append(item)
+
+    def get(self) -> str | None:
+        return self.items.pop() if self.items else None
+
+
+def test_one_mistake_that_several_properties_see_is_shown_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conform(tmp_path, 40, "--python", f"{__name__}:LastInFirstOut") == 1
+    output = capsys.readouterr().out
+    assert output.count("publish q=q m=m1") == 1
+    assert output.count("The shortest way to violate P4, P5, P20:") == 1
+    scripts = {
+        read_script(path).violates: read_script(path).steps for path in tmp_path.glob("P*.json")
+    }
+    assert scripts["P4"] == scripts["P5"] == scripts["P20"]
+
+
 @pytest.mark.parametrize(
     ("fault", "at_the_end"), [("skips-tags", True), ("pushes-after-cancel", False)]
 )

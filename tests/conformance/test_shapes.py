@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from seriatim_models.conformance.driving import drive
+from seriatim_models.conformance.judging import judged
 from seriatim_models.conformance.local import Local
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.script import ScriptStep
@@ -16,14 +19,34 @@ CAN = frozenset(PlantedQueue.can)
 
 
 def test_the_shortest_come_first_and_none_twice() -> None:
-    scripts = small_scripts(CAN - {"message-priority", "groups", "held-groups", "priority"})
+    scripts = small_scripts(CAN - {"message-priority", "groups", "held-groups", "priority", "qos"})
     assert [len(s) for s in scripts] == sorted(len(s) for s in scripts)
     assert len({tuple(s) for s in scripts}) == len(scripts)
-    more = small_scripts(CAN - {"priority"})
+    more = small_scripts(CAN - {"priority", "qos", "groups", "held-groups"})
     assert len({tuple(s) for s in more}) == len(more)
-    marked = [s for s in more if any(step.key or step.prio is not None for step in s)]
+    marked = [s for s in more if any(step.prio is not None for step in s)]
     assert [len(s) for s in marked] == sorted(len(s) for s in marked)
     assert more[1:60:2] == marked[:30]  # by turns
+    every = small_scripts(CAN)
+    assert len({tuple(s) for s in every}) == len(every)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "high-blocks-low",
+        "one-of-each-priority",
+        "multiple-of-one-consumer",
+        "multiple-frees-one",
+        "group-freed-in-silence",
+    ],
+)
+def test_what_two_consumers_show_is_found_in_the_first_scripts(mistake: str) -> None:
+    system = Local(getattr(mistakes, mistake))
+    runs = (drive(system, script) for script in small_scripts(CAN)[:200])
+    found = (judged(run, PROFILES["any"].properties) for run in runs)
+    assert any(f.verdict is Verdict.VIOLATED for findings in found for f in findings)
+    system.end()
 
 
 def test_every_form_of_a_settlement_is_among_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,13 +130,13 @@ def print_outcome(
     """
     witnesses = {w.property: w for w in outcome.witnesses}
     for cause in causes(outcome.findings):
-        shown = [_as_shown(f, witnesses.get(f.property)) for f in cause]
-        for part in violation(shown, sentences):
-            console.print(part)
-        for finding in cause:
-            if (witness := witnesses.get(finding.property)) is not None:
-                _print_script(console, witness, saved.get(finding.property), words)
-        console.print()
+        for same in _by_script(cause, witnesses):
+            shown = [_as_shown(f, witnesses.get(f.property)) for f in same]
+            for part in violation(shown, sentences):
+                console.print(part)
+            if (witness := witnesses.get(same[0].property)) is not None:
+                _print_script(console, witness, same, saved.get(witness.property), words)
+            console.print()
     ended = ", until the time was over" if outcome.ended == "time" else ""
     scripts, steps = quantity(outcome.scripts, "script"), quantity(outcome.steps, "step")
     facts = f"{scripts}, {steps}, seed {outcome.seed}{ended}"
@@ -156,6 +157,18 @@ def print_outcome(
         [name for name in held if name not in outcome.tested],
     ):
         console.print(part)
+
+
+def _by_script(
+    cause: Sequence[Finding], witnesses: Mapping[str, Witness]
+) -> list[Sequence[Finding]]:
+    """Those of a cause that one script shows together: events of two scripts are the same by chance only."""
+    together: dict[str, list[Finding]] = {}
+    for finding in cause:
+        witness = witnesses.get(finding.property)
+        steps = "" if witness is None else "; ".join(map(str, witness.run.steps))
+        together.setdefault(steps, []).append(finding)
+    return list(together.values())
 
 
 def _as_shown(finding: Finding, witness: Witness | None) -> Finding:
@@ -180,9 +193,14 @@ def _profile_table(outcome: SearchOutcome) -> Table:
 
 
 def _print_script(
-    console: Console, witness: Witness, script: Path | None, words: list[str]
+    console: Console,
+    witness: Witness,
+    violated: Sequence[Finding],
+    script: Path | None,
+    words: list[str],
 ) -> None:
-    console.print(Text(f"  The shortest way to violate {witness.property}:"))
+    properties = ", ".join(finding.property for finding in violated)
+    console.print(Text(f"  The shortest way to violate {properties}:"))
     steps = witness.run.steps
     for n, step in enumerate(steps[:SHOWN], 1):
         console.print(Text(f"  {n:4}  {step}"))

@@ -238,7 +238,17 @@ class _ViolationSearch:
         if new is not None:
             self._more_time()
             self.shortened(self._keep(new, violations, run))
+            if not self.bounds.first:
+                self._same_cause(self.witnesses[new])
         return run
+
+    def _same_cause(self, witness: Witness) -> None:
+        """What else a shortest script violates is most likely the same mistake, and needs no script of its own."""
+        run, violations = self.execute(witness.run.steps)
+        if witness.property not in violations:
+            return
+        for property in violations.keys() - self.witnesses.keys():
+            self.repeated(self._keep(property, violations, run))
 
     def _more_time(self) -> None:
         """What was found shall also be made short: as much time again, and not more than twice in all."""

@@ -16,6 +16,8 @@ import msgspec
 from seriatim_models.conformance.script import SETTLING, ScriptStep
 
 Q = "q"
+PLAIN = 12
+"""How many scripts of one taker come before the first of two."""
 RUN = 12
 """How many messages come one after another where one in some may go astray."""
 
@@ -23,8 +25,8 @@ RUN = 12
 def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     """Every beginning followed by every form of every command that the implementation can do, the shortest first.
 
-    Those of priorities and groups, if it has them, take turns with the others. First among them are consumers of
-    different priority with some messages one after another, for a wrong turn may come seldom.
+    Those of priorities, of groups and of two consumers, if it has them, take turns with the others. First among those
+    of priorities are consumers that differ in it, with some messages one after another: a wrong turn may come seldom.
     """
     scripts = list(_log_scripts(can)) if "read" in can else []
     scripts += [
@@ -37,12 +39,16 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     if "get" in can:
         scripts += _requeue_scripts(can)
     marked = list(_priority_scripts(can)) if "message-priority" in can else []
-    marked += _group_scripts(can) if "groups" in can else []
-    once = [list(script) for script in dict.fromkeys(map(tuple, marked))]
-    lists = [sorted(each, key=len) for each in (scripts, once)]  # of equal length as made
+    groups = _group_scripts(can) if "groups" in can else ()
+    pairs = list(_pair_scripts(can)) if {"consume", "qos"} <= can else []
+    lists = [
+        sorted(each, key=len) for each in (scripts, marked, pairs, groups)
+    ]  # of equal length as made
+    lists[2][:0] = [[]] * PLAIN
     if {"consume", "priority"} <= can:
         lists[1] = [*_rank_scripts(), *lists[1]]
-    return [each for pair in zip_longest(*lists) for each in pair if each is not None]
+    by_turns = (tuple(each) for turn in zip_longest(*lists) for each in turn if each)
+    return [list(script) for script in dict.fromkeys(by_turns)]
 
 
 def _requeue_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
@@ -119,6 +125,32 @@ def _rank_scripts() -> Iterator[list[ScriptStep]]:
             yield [*consumers, *[ScriptStep(op="publish", q=Q)] * n]
 
 
+def _pair_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Two consumers that may hold one message each, on two channels or on one, and what one of them does beside a third
+    message; and a channel that holds what it got and what it was pushed.
+    """
+    publish = ScriptStep(op="publish", q=Q)
+    ends = [ScriptStep(op=op) for op in sorted((SETTLING | {"close"}) & can)]
+    ends += [ScriptStep(op="cancel", ctag="c1")] if "cancel" in can else []
+    several = [
+        ScriptStep(op=op, which=1, multiple=True) for op in sorted(SETTLING & can - {"reject"})
+    ]
+    several = several if "multiple" in can else []
+    ranks = [(None, None), *([(1, 0), (0, 1)] if "priority" in can else [])]
+    for ch in (2, 1):
+        for ranked in ranks:
+            begun = [ScriptStep(op="qos", ch=each, prefetch=1) for each in (1, 2)[:ch]]
+            begun += [
+                msgspec.structs.replace(_consumer(n), ch=min(n, ch), cprio=rank)
+                for n, rank in enumerate(ranked, 1)
+            ]
+            for end in [*ends, *several]:
+                yield [*begun, *[publish] * 3, end]
+    if "get" in can:
+        for end in several:
+            yield [publish, ScriptStep(op="get", q=Q), _consumer(1), publish, end]
+
+
 def _priority_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     """Messages of rising, falling and mixed priority, taken by those who can; one of them comes back."""
     for prios in ((0, 1), (2, 1), (0, 2, 1), (1, 2, 0), (0, 0, 2, 2, 1)):
@@ -143,6 +175,8 @@ def _group_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
             for end in _endings(can, taken):
                 yield [*pair, *taken, *end, *other]
                 yield [*three, *twice, *end, *other]
+                if end:
+                    yield [*pair, *taken, *other, *end]  # the other one waits for the group
                 if end and end[0].op == "close":
                     yield [*pair, *taken, *end, *other, *third]
             for key in ("", "k1"):

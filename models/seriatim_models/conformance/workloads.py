@@ -25,6 +25,8 @@ HURRY = 8
 """Of how many commands of a hurried script the effect of one is waited for."""
 BURST = 4
 """How many messages are published, or taken and then settled, as one move at most."""
+BURSTS = (1, BURST, BURST)
+"""How many are published at most in a mix: where it is one, the queue is often empty."""
 LEFT_OUT = 0.25
 """How often a move is left out of a mix."""
 
@@ -68,6 +70,7 @@ class Mix:
             kept = moves  # somebody must take something
         self.moves = [make for _, _, make in kept]
         self.weights = [weight * drawn.choice((1, 1, 3)) for weight, _, _ in kept]
+        self.burst = drawn.choice(BURSTS)
 
     def chance(self, refinement: str) -> bool:
         """Whether the next move has the refinement."""
@@ -130,7 +133,7 @@ def _publish(mix: Mix) -> list[ScriptStep]:
             key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
             part=mix.part(),
         )
-        for _ in range(mix.drawn.randint(1, BURST))
+        for _ in range(mix.drawn.randint(1, mix.burst))
     ]
 
 

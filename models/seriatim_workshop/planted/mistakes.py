@@ -147,6 +147,10 @@ MISTAKES: dict[str, Mistake] = {
         "multiple", "multiple settles the one that is named", TAGS, "t == dtag or (multiple and dtag == 0)"),
     "multiple-settles-all": Mistake(
         "multiple", "multiple settles all that the channel holds", TAGS, "t == dtag or multiple"),
+    "multiple-of-one-consumer": Mistake(
+        "multiple", "multiple settles what was given to the same consumer", TAGS,
+        "t == dtag or (multiple and (t <= dtag or dtag == 0)\n"
+        "                and (not dtag or held[t].consumer is held[dtag].consumer))"),
     "multiple-leaves-the-last": Mistake(
         "multiple", "multiple leaves the one that is named, if it is not alone", TAGS,
         "(t == dtag and not (multiple and len(held) > 1)) or (multiple and (t < dtag or dtag == 0))"),
@@ -258,6 +262,22 @@ MISTAKES: dict[str, Mistake] = {
         "wake-ups", "of three consumers the last to come is given nothing",
         "for c in self.consumers if self._has_credit(c)",
         "for n, c in enumerate(sorted(self.consumers, key=lambda c: c.tag)) if n < 2 and self._has_credit(c)"),
+    "one-of-each-priority": Mistake(
+        "wake-ups", "of consumers of one priority only the first is given anything",
+        "for c in self.consumers if self._has_credit(c)",
+        "for c in self.consumers if self._has_credit(c)\n"
+        "            and not any((d.q, d.priority) == (c.q, c.priority) and d.tag < c.tag for d in self.consumers)"),
+    "high-blocks-low": Mistake(
+        "wake-ups", "consumers of the highest priority keep everything from the others, also while they are full",
+        "        if not ready:\n", "        top = max((c.priority for c in self.consumers), default=0)\n"
+        "        if not any(c.priority == top for c in ready):\n"),
+    "multiple-frees-one": Mistake(
+        "wake-ups", "a command for several gives back one credit", CREDIT_BACK,
+        CREDIT_BACK + " if not multiple or each is taken[0] else 0"),
+    "group-freed-in-silence": Mistake(
+        "wake-ups", "an ack wakes nobody if its own channel does not consume", WAKE_AFTER_SETTLED,
+        "            self._settled(ch, dtag, multiple)\n"
+        "            if any(c.ch == ch for c in self.consumers): self._wake()"),
     "get-finds-nothing": Mistake(
         "wake-ups", "one get in 25 finds nothing in a full queue", "            if at is None:\n",
         "            self.gets = getattr(self, 'gets', 0) + 1\n            if at is None or self.gets % 25 == 0:\n"),
