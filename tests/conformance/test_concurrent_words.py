@@ -15,14 +15,18 @@ from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.search import ClientsOutcome, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import ClientCommand, ConcurrentWorkload
+from seriatim_models.conformance.driving import drive
 from seriatim_models.conformance.judging import default_profile
 from seriatim_models.conformance.local import Refused
+from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.history import Header, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.standing import confirmed
 
 HEADER = Header(run="r", rec="drive", lvl="api", clk="here")
+GOES_BACK = ClientCommand(op="commit", which=8)
+"""A commit of one position before that which was read last."""
 WINDOW = 0.0005
 """Seconds between looking and acting, of what looks before it acts."""
 
@@ -195,6 +199,21 @@ class Partitions:
         """What the channel read is not kept: the next one has another number."""
 
 
+class Whole(Partitions):
+    """A log of one partition."""
+
+    can = ("publish", "read", "seek", "commit", "open", "close")
+
+    def publish(self, q: str, m: str, part: int = 0) -> int:
+        return super().publish(q, m, part or 0)
+
+    def read(self, ch: int, q: str, ctag: str, part: int = 0) -> tuple[str, int] | None:
+        return super().read(ch, q, ctag, part or 0)
+
+    def commit(self, ch: int, q: str, ctag: str, part: int, pos: int) -> None:
+        super().commit(ch, q, ctag, part or 0, pos)
+
+
 def made(of: type, wrong: str = "") -> ThreadedObject:
     return ThreadedObject(type(of.__name__, (of,), {"wrong": wrong}))
 
@@ -260,6 +279,21 @@ def test_a_message_that_a_close_lost_is_shown_by_its_own_events(tmp_path: Path) 
     path = tmp_path / "run.jsonl"
     assert judged(made(Held), workload, path)["P1"] is Verdict.OK
     assert judged(made(Held, "close-forgets-one"), workload, path)["P1"] is Verdict.VIOLATED
+
+
+def test_a_position_is_a_number_where_nothing_is_done_yet(tmp_path: Path) -> None:
+    """Who speaks JSON was sent `false` in the place of 0."""
+    commands = (ClientCommand(op="publish"), ClientCommand(op="read"), GOES_BACK)
+    path = tmp_path / "run.jsonl"
+    assert (
+        Verdict.VIOLATED
+        not in judged(made(Partitions), ConcurrentWorkload(commands=(commands,)), path).values()
+    )
+    sent = [e.pos for e in read_history(path).events if e.ev == "commit"]
+    assert [type(pos) for pos in sent] == [int, int]
+    script = [ScriptStep(op="publish", q="q"), ScriptStep(op="read", q="q", ctag="g")]
+    run = drive(made(Whole), [*script, ScriptStep(op="commit", q="q", ctag="g", which=1)])
+    assert [type(e.pos) for e in run.events if e.ev == "commit"] == [int]
 
 
 def test_a_workload_is_said_in_words() -> None:

@@ -108,6 +108,7 @@ class ChildProcess:
         self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
         self.means = NOTHING
+        self.room: int | None = None
         self._start()
 
     # ---- System

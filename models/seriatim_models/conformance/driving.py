@@ -21,7 +21,7 @@ import msgspec
 
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import ONE_GROUP, SETTLING, ScriptStep, promised
-from seriatim_models.conformance.system import System
+from seriatim_models.conformance.system import MayWait, System
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 
@@ -278,7 +278,9 @@ class _Driver:
         self._reads = {key: pos for key, pos in self._reads.items() if key[0] != step.ch}
         return step
 
-    def _publish(self, step: ScriptStep) -> ScriptStep:
+    def _publish(self, step: ScriptStep) -> ScriptStep | None:
+        if self.full(step.q):
+            return None
         m = step.m or f"m{len(self.place)}"
         if m not in self.place:
             self.place[m] = len(self.place)
@@ -306,6 +308,28 @@ class _Driver:
         elif answer.pos is not None:
             self.logs[step.q, part] = answer.pos + 1
         return msgspec.structs.replace(step, m=m)
+
+    def inside(self, q: str) -> int:
+        """How many messages are in a queue, as far as it is known."""
+        return sum(self.home.get(m) == q for m in (*self.ready, *self.holds))
+
+    def full(self, q: str) -> bool:
+        """Whether a publish would wait: with as many messages in a queue one did before."""
+        room = self.system.room if isinstance(self.system, MayWait) else None
+        return room is not None and self.inside(q) >= room
+
+    def waits(self, fault: Fault) -> bool:
+        """Whether what ended the script is a publish that waits until something is taken, as it may. That is
+        remembered, since nobody else can take it.
+        """
+        step = self.asked
+        if fault.kind != "silent" or "waits" not in self.system.can or step is None:
+            return False
+        others = self.inside(step.q) - 1 if step.op == "publish" else 0
+        if others < 1 or not isinstance(self.system, MayWait):
+            return False
+        self.system.room = others
+        return True
 
     def _qos(self, step: ScriptStep) -> ScriptStep | None:
         if "whole-qos" in self.system.can:
@@ -555,7 +579,8 @@ class _Driver:
         if after is None:
             return None
         means = self.system.means.committed
-        pos = max(means == "last", after - (step.which or 0)) if step.pos is None else step.pos
+        least = 1 if means == "last" else 0
+        pos = max(least, after - (step.which or 0)) if step.pos is None else step.pos
         self._moved("commit", step, pos, means)
         return msgspec.structs.replace(step, pos=pos, which=None)
 
@@ -715,8 +740,9 @@ def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> 
             driver.step(step)
         driver.drain()
     except Fault as fault:
-        run.fault, run.why = fault.kind, str(fault)
-        if driver.asked is not None:
-            run.steps.append(driver.asked)
+        if not driver.waits(fault):
+            run.fault, run.why = fault.kind, str(fault)
+            if driver.asked is not None:
+                run.steps.append(driver.asked)
     run.events = list(complete(run.events))
     return run

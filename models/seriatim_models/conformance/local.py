@@ -62,6 +62,7 @@ class Local:
         # Taken out one by one, for another thread may put in meanwhile.
         self._pushes: deque[Push] = deque()
         self._fault: Fault | None = None
+        self.room: int | None = None
         self.reset()
         self.name = name or getattr(self._object, "name", "") or type(self._object).__name__
         self.version = str(getattr(self._object, "version", ""))
@@ -175,13 +176,15 @@ class PutGetAdapter:
     over): where something must be left, a get that can wait waits for it.
     """
 
-    can = ("publish", "get", "autoack")
+    can: tuple[str, ...] = ("publish", "get", "autoack")
     WAITS = 0.5
     """Seconds that a get waits where something must be left."""
 
     def __init__(self, queue: Implementation, factory: Factory) -> None:
         self.name = type(queue).__name__
         self._factory = factory
+        if not inspect.iscoroutinefunction(queue.put) and not _stops_waiting(queue):
+            self.can = (*self.can, "waits")
         self._queues: dict[str, Implementation] = {"": queue}
         self._left: Counter[str] = Counter()
         """By queue, how many more were put than got."""
@@ -193,13 +196,8 @@ class PutGetAdapter:
         queue = self._queue(q)
         if callable(full := getattr(queue, "full", None)) and full():
             raise Refused("full")
-        bounded = getattr(queue, "maxsize", 0) or getattr(queue, "_maxsize", 0)
         try:
-            if (
-                bounded
-                and not inspect.iscoroutinefunction(queue.put)
-                and _has(queue.put, "timeout")
-            ):
+            if _stops_waiting(queue) and not inspect.iscoroutinefunction(queue.put):
                 queue.put(m, timeout=self.WAITS)  # another client may have filled it meanwhile
             else:
                 self._done(queue.put(m))
@@ -260,6 +258,12 @@ class PutGetAdapter:
                 if callable(over := getattr(queue, name, None)):
                     over()
                     break
+
+
+def _stops_waiting(queue: Implementation) -> bool:
+    """Whether a put has a timeout, and raises `Full` then: of a queue that says how long it may be."""
+    bounds = (getattr(queue, name, None) for name in ("maxsize", "_maxsize"))
+    return any(bound is not None for bound in bounds) and _has(queue.put, "timeout")
 
 
 def _has(get: Callable[..., object], *names: str) -> bool:

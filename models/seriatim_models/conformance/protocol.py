@@ -56,6 +56,7 @@ FEATURES = (
     "redelivered",
     "autoack",
     "lease",
+    "waits",
     "mandatory",
     "immediate",
 )
@@ -65,6 +66,7 @@ the whole channel too, `whole-qos` that it always is; `priority` is one of consu
 `prio` of `publish`, `groups` its field `key`, `held-groups` that a group is one consumer's while that holds a message
 of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
 `lease` means that what a client holds stays its own when its connection ends, until the lease runs out;
+`waits` that a publish may wait until something is taken, as of a queue with a greatest length;
 `redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
 the rest are arguments of `consume` and `publish`.
 """

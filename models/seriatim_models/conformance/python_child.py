@@ -18,7 +18,7 @@ from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.driving import DrivenRun, drive_steps
 from seriatim_models.conformance.protocol import Fault, Request
 from seriatim_models.conformance.script import ScriptStep
-from seriatim_models.conformance.system import System
+from seriatim_models.conformance.system import MayWait, System
 
 WHOLE_SECONDS = 1.0
 """Seconds beyond the patience for one answer that a script may take, and as much again for each `STEPS` of it."""
@@ -36,6 +36,7 @@ class DriveTask(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[ScriptStep]
     seconds: float | None
     can: list[str]
+    room: int | None = None
 
 
 class PythonChild(ChildProcess):
@@ -57,6 +58,7 @@ class PythonChild(ChildProcess):
             steps=list(steps),
             seconds=seconds if seconds != float("inf") else None,
             can=sorted(self.can),
+            room=self.room,
         )
         within = self._patience + WHOLE_SECONDS * (1 + len(task.steps) / STEPS)
         try:
@@ -82,5 +84,7 @@ def drive_task(system: System, path: Path) -> None:
     """Drive the task of a file, and write the run in its place."""
     task = msgspec.msgpack.decode(path.read_bytes(), type=DriveTask)
     system.can = frozenset(task.can)
+    if isinstance(system, MayWait):
+        system.room = task.room
     run = drive_steps(system, task.steps, float("inf") if task.seconds is None else task.seconds)
     path.write_bytes(msgspec.msgpack.encode(run))

@@ -39,9 +39,17 @@ class _Talk:
 
     def __init__(self, system: System) -> None:
         self.system = system
+        self.asked: list[str] = []
         system.reset()
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether what was asked last is a publish that may wait, since something is in the queue."""
+        inside = self.asked.count("publish") - 1 - self.asked.count("get")
+        return "waits" in self.system.can and self.asked[-1] == "publish" and inside > 0
+
     def ask(self, op: str, **fields: object) -> Answer:
+        self.asked.append(op)
         # Any field of Request; msgspec does not check on construction
         return self.system.do(Request(op=op, **fields))  # type: ignore[arg-type]
 
@@ -323,10 +331,12 @@ def self_test(system: System) -> Iterator[Check]:
                 skipped=True,
             )
             continue
+        talk = _Talk(system)
         try:
-            check(_Talk(system))
+            check(talk)
         except (_Wrong, Fault) as wrong:
-            yield Check(sentence=sentence, why=str(wrong))
+            full = isinstance(wrong, Fault) and wrong.kind == "silent" and talk.may_wait
+            yield Check(sentence=sentence, why=str(wrong), skipped=full)
         else:
             yield Check(sentence=sentence)
 
@@ -338,4 +348,6 @@ def speed(system: System) -> float:
     begun = time.monotonic()
     for n in range(ROUNDS):
         talk.ask("publish", q="q", m=f"m{n}")
+        if "waits" in system.can and "get" in system.can:
+            talk.ask("get", ch=1, q="q", autoack=not SETTLING & system.can)
     return ROUNDS / (time.monotonic() - begun)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from seriatim_models.conformance.meanings import Meanings
 from seriatim_models.conformance.protocol import Answer, Push, Request
+
+
+@runtime_checkable
+class MayWait(Protocol):
+    """A system whose publish may wait (`waits`)."""
+
+    room: int | None
+    """With so many messages in it a queue was seen to let a publish wait; None if with no number yet."""
 
 
 class System(Protocol):

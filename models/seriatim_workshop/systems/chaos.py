@@ -63,6 +63,8 @@ class ChaosCase:
     faults: tuple[FaultKind, ...]
     seconds: float = 8.0
     profile: str = "any"
+    log: bool = False
+    """Its clients use it as a log."""
     known: frozenset[str] = frozenset()
     """Properties that it is known to violate; any other is news."""
     argued: str = ""
@@ -71,7 +73,8 @@ class ChaosCase:
     @property
     def id(self) -> str:
         """The name of the case: system/setting/faults."""
-        return f"{self.system}/{self.setting}/{'+'.join(self.faults)}"
+        kind = "-log" if self.log else ""
+        return f"{self.system}{kind}/{self.setting}/{'+'.join(self.faults)}"
 
 
 UNREGISTERED = (
@@ -97,6 +100,8 @@ CASES = (
     ChaosCase("redis", "aof-everysec", ("kill",)),
     ChaosCase("redis", "aof-always", NETWORK),
     ChaosCase("redis", "aof-always", ("disk-full",)),
+    ChaosCase("redis", "aof-always", ENDED, profile="at-least-once-log", log=True),
+    ChaosCase("redis", "aof-always", NETWORK, profile="at-least-once-log", log=True),
     ChaosCase("rabbitmq", "transient", ("kill",), 12.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", ("kill",), 20.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", ("restart", "pause"), 25.0, "rabbit-classic"),
@@ -150,7 +155,7 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
     setting = description.setting_of(case.setting)
     row = ChaosRow(
         id=case.id,
-        title=description.title,
+        title=description.title + (", lists as a log" if case.log else ""),
         setting=case.setting,
         says=setting.says,
         source=setting.source,
@@ -178,7 +183,7 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
         ):
             row.version = version_of_description(description)
             run = run_workload(
-                clients_of(system),
+                clients_of(system, log=case.log),
                 workload,
                 recording,
                 nemesis=system.faults,
@@ -255,6 +260,8 @@ def message_outcomes(events: Iterable[Event]) -> MessageOutcomes:
     for event in events:
         if event.ev == "publish" and event.ph == "ok":
             outcomes.confirmed.add(event.m)
+        elif event.ev == "deliver" and event.pos is not None:
+            outcomes.settled.add(event.m)  # of a log what was read is not lost
         elif event.ev in ("get", "deliver") and event.m in outcomes.answered:
             outcomes.again.add(event.m)
         elif event.ev == "ack" and event.ms:

@@ -24,6 +24,7 @@ from redis.retry import Retry
 from seriatim_models.conformance.child import MARK, SUPERVISOR, reap
 from seriatim_models.conformance.concurrent.client import (
     ConcurrentClient,
+    ConcurrentSystem,
     OutcomeUnknown,
     Receiver,
 )
@@ -115,6 +116,31 @@ class FaultySystem:
         """There is nothing beside the connections."""
 
 
+class FaultyLogs:
+    """`ConcurrentSystem` over connections to a log, which may break."""
+
+    version = ""
+    means = NOTHING
+    can = frozenset({"publish", "read", "seek", "commit", "close", "partitions"})
+
+    def __init__(self, name: str, reach: str) -> None:
+        self.name, self._reach = name, reach
+
+    def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
+        """A connection for each client."""
+        try:
+            return _BreakingReader(FaultyRedisLog(self._reach))
+        except Exception as why:
+            raise OutcomeUnknown(str(why)) from why
+
+    def sync(self) -> bool:
+        """Behind a network nothing is certain."""
+        return False
+
+    def end(self) -> None:
+        """There is nothing beside the connections."""
+
+
 class _BreakingClient:
     def __init__(self, client: FaultyClient) -> None:
         self._client = client
@@ -151,6 +177,29 @@ class _BreakingClient:
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._client.close()
+
+
+class _BreakingReader(_BreakingClient):
+    def __init__(self, log: FaultyRedisLog) -> None:
+        self._log = log
+
+    def _done(self, request: Request) -> Answer:
+        part, pos = request.part or 0, request.pos or 0
+        if request.op == "publish":
+            return Answer(pos=self._log.publish(request.m, part))
+        if request.op == "read":
+            return self._log.read(request.ctag, part)
+        if request.op == "seek":
+            self._log.at[request.ctag, part] = pos
+        elif request.op == "commit":
+            self._log.commit(request.ctag, part, pos)
+        else:
+            self._log.close()
+        return Answer()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._log.close()
 
 
 def _place(reach: str) -> tuple[str, int]:
@@ -203,21 +252,25 @@ class FaultyBeanstalkd:
         self._client.close()
 
 
+def _redis(reach: str) -> Any:  # Any: redis-py types its answers as Any or awaitable
+    host, port = _place(reach)
+    return redis.Redis(
+        host=host,
+        port=port,
+        socket_timeout=PATIENCE,
+        socket_connect_timeout=PATIENCE,
+        decode_responses=True,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
 class FaultyRedis:
     """A stream with a consumer group: what is pending too long is claimed first; what is acknowledged is deleted."""
 
     GROUP = "all"
 
     def __init__(self, reach: str) -> None:
-        host, port = _place(reach)
-        self._redis: Any = redis.Redis(  # Any: redis-py types its answers as Any or awaitable
-            host=host,
-            port=port,
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
-            decode_responses=True,
-            retry=Retry(NoBackoff(), 0),
-        )
+        self._redis = _redis(reach)
         self._me = f"{id(self)}-{time.monotonic_ns()}"
         self._ids: list[str] = []
         self._claims = False
@@ -272,6 +325,37 @@ class FaultyRedis:
         return int(self._redis.xlen(NAME)) - pending, pending
 
     def close(self) -> None:
+        self._redis.close()
+
+
+class FaultyRedisLog:
+    """A list for each partition, to which messages are only added; what a group committed is in a hash."""
+
+    def __init__(self, reach: str) -> None:
+        self._redis = _redis(reach)
+        self._redis.ping()
+        self.at: dict[tuple[str, int], int] = {}
+        """By group and partition, the next position to be read."""
+
+    def publish(self, m: str, part: int) -> int:
+        """The position of the message."""
+        return int(self._redis.rpush(f"{NAME}-{part}", m)) - 1
+
+    def read(self, group: str, part: int) -> Answer:
+        """The next message of a group that begins where it has committed; nothing at the end."""
+        at = self.at.get((group, part))
+        if at is None:
+            at = int(self._redis.hget(f"{NAME}-groups", f"{group}-{part}") or 0)
+        m = self._redis.lindex(f"{NAME}-{part}", at)
+        self.at[group, part] = at + (m is not None)
+        return Answer() if m is None else Answer(m=str(m), pos=at)
+
+    def commit(self, group: str, part: int, pos: int) -> None:
+        """Keep where readers of a group that begin later begin."""
+        self._redis.hset(f"{NAME}-groups", f"{group}-{part}", pos)
+
+    def close(self) -> None:
+        """End the connection."""
         self._redis.close()
 
 
@@ -476,9 +560,11 @@ class FaultyNats:
         self._loop.close()
 
 
-def clients_of(system: DescribedSystem) -> FaultySystem:
-    """What makes connections to a system that runs."""
+def clients_of(system: DescribedSystem, *, log: bool = False) -> ConcurrentSystem:
+    """What makes connections to a system that runs; `log`: which use it as a log."""
     reach = system.reach
+    if log:
+        return FaultyLogs("Redis, lists as a log", reach)
     if system.description.id == "redis":
         return FaultySystem("Redis", lambda _: FaultyRedis(reach), "lease")
     if system.description.id == "beanstalkd":

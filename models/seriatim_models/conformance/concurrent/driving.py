@@ -32,6 +32,7 @@ from seriatim_models.conformance.script import ONE_GROUP, SETTLING, promised
 from seriatim_models.history.faults import HistoryError
 
 AGAIN = 0.05  # seconds until a client that could not connect tries again
+STUCK = 0.3  # seconds that all clients that are left wait to publish, until the drive takes something out
 LOOKS = 0.02  # seconds between two looks at clients that may hang
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again at the end."""
@@ -83,9 +84,10 @@ class _Shared:
         workload: ConcurrentWorkload,
         recording: StreamedRecording,
         names: str,
+        patience: float,
     ) -> None:
         self.system, self.workload, self.recording = system, workload, recording
-        self.names = names
+        self.names, self.patience = names, patience
         self.can = system.can
         self.leases = "lease" in system.can
         self.settles = bool(SETTLING & system.can)
@@ -98,6 +100,9 @@ class _Shared:
         self.run = ConcurrentRun()
         self.operations = 0
         self.incarnations = 0
+        self.waits = "waits" in system.can
+        self.driven: list[_DrivenClient] = []
+        self.threads: list[_WorkloadThread] = []
         self.present = 0
         """Messages published and not settled, as far as it is known."""
 
@@ -114,6 +119,17 @@ class _Shared:
     def add(self, n: int) -> None:
         with self.lock:
             self.present += n
+
+    def all_publish(self, client: _DrivenClient) -> bool:
+        """Whether all others publish now, where a publish may wait until something is taken: somebody has to."""
+        others = [c for c in self.driven if c is not client]
+        return self.waits and bool(others) and all(c.publishes for c in others)
+
+    def stuck(self, client: _DrivenClient) -> bool:
+        """Whether a client has been waiting in a publish, as it may, for so long that nobody seems to take anything."""
+        asked = client.asked
+        waited = time.monotonic() - asked[1] if asked is not None else 0.0
+        return self.waits and client.publishes and waited > STUCK
 
     def failed(self, fault: Fault) -> None:
         """The system is broken: everything ends, for the first reason that is known."""
@@ -151,6 +167,12 @@ class _DrivenClient:
         self.asked: tuple[str, float] | None = None
         """The operation that is under way, and since when."""
         self._lock = threading.Lock()
+
+    @property
+    def publishes(self) -> bool:
+        """Whether a publish is under way."""
+        asked = self.asked
+        return asked is not None and asked[0] == "publish"
 
     # ---- connections
 
@@ -280,7 +302,7 @@ class _DrivenClient:
 
     def _publish(self, command: ClientCommand) -> bool:
         shared = self.shared
-        if shared.present >= shared.workload.backlog:
+        if shared.present >= shared.workload.backlog or (self.number and shared.all_publish(self)):
             time.sleep(0.001)  # let others work
             return False
         m = f"{self.shared.names}{self.number}.{self.published}"
@@ -325,7 +347,8 @@ class _DrivenClient:
             return None
         if answer.m:
             fields |= {"m": answer.m, "pos": answer.pos, "autoack": True}
-            self.shared.recording.record("deliver", conn=conn, t_lo=since, **fields)
+            # A channel's number is used once, so that lost lines leave no doubt about whose reader it was.
+            self.shared.recording.record("deliver", conn=conn, gen=1, t_lo=since, **fields)
             if answer.pos is not None:
                 self.reads[q, group, part.get("part")] = answer.pos + 1
             with self.shared.lock:
@@ -344,7 +367,8 @@ class _DrivenClient:
         means = self.shared.system.means.committed
         # Mostly what was read last, seldom something before it.
         before = max(command.which // 2 - 3, 0) % 3
-        return self._moved("commit", command, max(means == "last", after - before), means)
+        least = 1 if means == "last" else 0
+        return self._moved("commit", command, max(least, after - before), means)
 
     def _moved(self, op: str, command: ClientCommand, pos: int, means: str = "") -> bool:
         """Ask for a seek or a commit: `pos` is the next to read, and sent as the system means it."""
@@ -538,14 +562,14 @@ def run_workload(
     """
     if "queues" not in system.can:
         workload = msgspec.structs.replace(workload, queues=1)
-    shared = _Shared(system, workload, recording, names)
+    shared = _Shared(system, workload, recording, names, patience)
     count = len(workload.commands) or workload.clients
     phases = workload.phases
     if workload.commands:
         phases = (("faults" if workload.faults else "load", float("inf")),)
-    driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
+    driven = shared.driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
-    threads = [_WorkloadThread(each, start) for each in driven]
+    threads = shared.threads = [_WorkloadThread(each, start) for each in driven]
     if of_queues := {**promised(system.can), **(declares or {})}:
         for q in _queues(shared):
             recording.record("declare", q=q, args=of_queues)
@@ -601,9 +625,15 @@ def _watch(
     while (living := [t for t in threads if t.is_alive()]) and time.monotonic() < until:
         if shared.run.fault:
             raise Fault(shared.run.fault, shared.run.why)
+        if until == float("inf") and all(
+            isinstance(t, _WorkloadThread) and shared.stuck(t.driven) for t in living
+        ):
+            return
         for each in driven:
             asked = each.asked
             if asked is not None and time.monotonic() - asked[1] > patience:
+                if shared.waits and each.number and asked[0] == "publish":
+                    continue  # until something is taken, at the latest at the end
                 why = f"gave {each.name} no answer to {asked[0]} within {patience:g} s"
                 raise Fault("silent", why)
         living[0].join(min(LOOKS, max(0.0, until - time.monotonic())))
@@ -611,11 +641,28 @@ def _watch(
         raise Fault(shared.run.fault, shared.run.why)
 
 
+def _make_room(shared: _Shared, last: _DrivenClient) -> None:
+    """Take messages until no publish waits any more. Raises `Fault` if one waits beside empty queues."""
+    until = time.monotonic() + shared.patience
+    while any(thread.is_alive() for thread in shared.threads):
+        waiting = next((c.name for c in shared.driven if c.publishes), None)
+        if last.connected() is not None and any(map(last.got, _queues(shared))):
+            last.settled()
+            until = time.monotonic() + shared.patience
+        elif waiting and time.monotonic() > until:
+            why = f"gave {waiting} no answer to publish, though nothing is left in the queue"
+            raise Fault("silent", why)
+        else:
+            time.sleep(LOOKS)
+
+
 def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) -> None:
     """Close all clients, take out what is left, and note that the queues were seen empty."""
     last.name = "drain"
     messages = shared.run.messages
     try:
+        if shared.waits and "get" in shared.can:
+            _make_room(shared, last)
         if not shared.run.unknown and shared.system.sync():
             shared.recording.record("note", args={"rest": True})
         for each in driven:
@@ -699,11 +746,12 @@ def _last_messages(shared: _Shared, last: _DrivenClient, q: str, more: int) -> i
     rest = {"rest": True}
     shared.present = 0
     shared.recording.record("note", q=q, args=rest)
-    for _ in range(more):
-        last._publish(ClientCommand(op="publish", q=int(q[1:])))
-        if last.client is None:
-            return more
     for left in range(more, 0, -1):
+        # All of them first, unless there may be no room for that.
+        for _ in range(1 if shared.waits else more if left == more else 0):
+            last._publish(ClientCommand(op="publish", q=int(q[1:])))
+            if last.client is None:
+                return left
         shared.recording.record("note", q=q, args=rest)
         last.got(q)
         last.settled()
