@@ -5,6 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
+
 from seriatim_models.cli import run
 from seriatim_models.history import Header, write_history
 from seriatim_models.history.event import Event
@@ -76,8 +78,41 @@ def test_many_events_make_no_larger_picture() -> None:
     assert sizes[1] < 1.2 * sizes[0] < 1_000 * COLUMNS
 
 
+def test_a_window_shows_what_ended_in_it_as_large_as_the_whole() -> None:
+    timeline = timeline_of(EVENTS, (0.015, 0.025))
+    assert timeline.last - timeline.first == 10 * MS
+    assert [(kind, (b - a) // MS) for kind, a, b in timeline.faults] == [("kill", 5)]
+    counts = [(c.ok, c.info, c.fail) for row in timeline.rows.values() for c in row.values()]
+    assert len(counts) < 3
+    whole = timeline_svg(EVENTS, "x", (), (0.0, 0.04))
+    assert "of which this is from 0 s on" in whole
+    assert whole.count("<rect") == timeline_svg(EVENTS, "x").count("<rect")
+
+
+@pytest.mark.parametrize("between", ["", "1", "2:1", "a:b", "-1:2", "0:inf", "nan:1", "1:2:3"])
+def test_rejects_a_window_that_is_none(
+    between: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, svg = tmp_path / "run.jsonl", tmp_path / "run.svg"
+    write_history(path, EVENTS, Header(run="r"))
+    assert run(["show", str(path), "--svg", str(svg), "--between", between]) == 2
+    assert "two numbers of seconds" in capsys.readouterr().err
+    assert not svg.exists()
+
+
+def test_rejects_a_window_without_a_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.jsonl"
+    write_history(path, EVENTS, Header(run="r"))
+    assert run(["show", str(path), "--between", "1:2"]) == 2
+    assert "--between is for --svg of a recording" in capsys.readouterr().err
+
+
 def test_the_command_draws_a_recording(tmp_path: Path) -> None:
     path, svg = tmp_path / "run.jsonl", tmp_path / "run.svg"
     write_history(path, EVENTS, Header(run="r"))
     assert run(["show", str(path), "--svg", str(svg)]) == 0
     assert ET.fromstring(svg.read_text()).tag.endswith("svg")
+    assert run(["show", str(path), "--svg", str(svg), "--between", "0.01:0.02"]) == 0
+    assert "from 0.01 s on" in svg.read_text()

@@ -52,6 +52,7 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         seriatim show verdicts.json            what --json wrote, as a table
         seriatim show recording.jsonl.gz       what is in a recording
         seriatim show recording.jsonl.gz --svg timeline.svg   clients, faults, durations
+        seriatim show recording.jsonl.gz --svg part.svg --between 3.5:4
         seriatim show recording.jsonl.gz --html page.html
                                                who had which message when, and the violations
         """
@@ -63,6 +64,12 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
     metavar="FILE",
     help="Write a short interleaving, or the timeline of a recording.",
 )
+@click.option(
+    "--between",
+    metavar="FROM:TO",
+    callback=lambda _context, _option, given: _window(given),
+    help="With --svg: only these seconds of a recording, as large as the whole.",
+)
 @profile_option("Which properties apply to a recording, when it is drawn.")
 @verbose_option("Show every step of an interleaving, and what it records.")
 @outputs
@@ -70,6 +77,7 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
 def show(
     what: str,
     svg: str | None,
+    between: tuple[float, float] | None,
     profile: str,
     verbose: bool,
     json: str | None,
@@ -81,6 +89,8 @@ def show(
     check_apart([what], json, html, junit, svg)
     path = Path(what)
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
+    if between is not None and (svg is None or not there):
+        raise UsageError("--between is for --svg of a recording")
     if there and path.suffix == ".json":
         return show_verdicts(path, out)
     if there:
@@ -89,7 +99,8 @@ def show(
             draw_history(path, find_profile(profile), html, out)
         if svg is not None:
             audited = run_audit((what,), find_profile(profile), "local", None)
-            put(svg, timeline_svg(read(path).events, path.name, audited.findings).encode())
+            picture = timeline_svg(read(path).events, path.name, audited.findings, between)
+            put(svg, picture.encode())
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise UsageError(f"no such file: {what}")
@@ -109,6 +120,19 @@ def show(
         if svg is not None:
             put(svg, pictured(drawn).encode())
     return finish(report, out, verbose)
+
+
+def _window(given: str | None) -> tuple[float, float] | None:
+    """The seconds in ``FROM:TO``. Raises `UsageError`."""
+    if given is None:
+        return None
+    try:
+        begin, end = map(float, given.split(":"))
+    except ValueError:
+        begin = end = 0.0
+    if not 0 <= begin < end < float("inf"):
+        raise UsageError(f"--between {given}: FROM:TO are two numbers of seconds, as in 3.5:4")
+    return begin, end
 
 
 def interleaving(what: str) -> ProgramRun:

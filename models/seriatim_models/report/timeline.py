@@ -60,10 +60,15 @@ def client_of(event: Event) -> str:
     return event.proc or re.sub(r"\.\d+$", "", event.conn) or event.ctag or event.ev
 
 
-def timeline_of(events: Sequence[Event]) -> RecordingTimeline:
-    """Count a recording, whose events have times."""
+def timeline_of(
+    events: Sequence[Event], window: tuple[float, float] | None = None
+) -> RecordingTimeline:
+    """Count a recording, whose events have times; with a `window` what ended in these seconds from its beginning."""
     times = [e.t for e in events if e.t is not None]
-    timeline = RecordingTimeline(min(times, default=0), max(times, default=0))
+    first, last = min(times, default=0), max(times, default=0)
+    if window is not None:
+        first, last = (first + int(1e9 * seconds) for seconds in window)
+    timeline = RecordingTimeline(first, last)
     begun: dict[tuple[str, int], int] = {}
     broken: dict[int, tuple[str, int]] = {}
     for e in events:
@@ -79,8 +84,15 @@ def timeline_of(events: Sequence[Event]) -> RecordingTimeline:
         elif e.ph == "invoke" and e.op is not None:
             begun[e.rec, e.op] = e.t
         elif e.ph or e.ev == "deliver":
-            _ended(timeline, e, e.t, begun.pop((e.rec, e.op), None) if e.op is not None else None)
-    timeline.faults += [(kind, since, timeline.last) for kind, since in broken.values()]
+            since = begun.pop((e.rec, e.op), None) if e.op is not None else None
+            if first <= e.t <= last:
+                _ended(timeline, e, e.t, since)
+    timeline.faults += [(kind, since, last) for kind, since in broken.values()]
+    timeline.faults = [
+        (kind, max(since, first), min(until, last))
+        for kind, since, until in timeline.faults
+        if until >= first and since <= last
+    ]
     return timeline
 
 
@@ -103,9 +115,14 @@ def _ended(timeline: RecordingTimeline, event: Event, t: int, since: int | None)
             timeline.took[at] = (total + ms, n + 1, max(longest, ms))
 
 
-def timeline_svg(events: Sequence[Event], title: str, findings: Iterable[Finding] = ()) -> str:
-    """The picture as SVG."""
-    timeline = timeline_of(events)
+def timeline_svg(
+    events: Sequence[Event],
+    title: str,
+    findings: Iterable[Finding] = (),
+    window: tuple[float, float] | None = None,
+) -> str:
+    """The picture as SVG, of all or of a `window`, see `timeline_of`."""
+    timeline = timeline_of(events, window)
     bottom = TOP + ROW * len(timeline.rows)
     height = bottom + LATENCY + 40
     parts = [
@@ -131,7 +148,7 @@ def timeline_svg(events: Sequence[Event], title: str, findings: Iterable[Finding
     parts += _latency(timeline, bottom)
     for finding in findings:
         step = last_step(finding) if finding.verdict is Verdict.VIOLATED else None
-        if step is not None and step.t is not None:
+        if step and step.t is not None and timeline.first <= step.t <= timeline.last:
             x = _x(timeline.column(step.t))
             said = _text(f"{finding.property}: {finding.explanation}")
             line = f'x1="{x:g}" x2="{x:g}" y1="{TOP}" y2="{bottom + LATENCY}" stroke-width="2"'
@@ -142,6 +159,8 @@ def timeline_svg(events: Sequence[Event], title: str, findings: Iterable[Finding
     seconds = (timeline.last - timeline.first) / 1e9
     left = f"; {timeline.left_out:,} of further clients not drawn" if timeline.left_out else ""
     drawn = quantity(len(events), "event")
+    if window is not None:
+        left = f", of which this is from {window[0]:g} s on{left}"
     parts.append(
         f'<text x="6" y="{height - 8}">{seconds:.1f} s, {drawn}{left}. Blue: ended; red: outcome '
         "unknown; yellow: refused; bands: faults. Below: mean and longest duration, logarithmic.</text></svg>"
