@@ -8,6 +8,7 @@ import rich_click as click
 from rich.progress import track
 
 from seriatim_models.cli.console import put
+from seriatim_models.cli.counterexample_annotation import annotated_mutant
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.report_builder import mutant_run, program_run
 from seriatim_models.report.model import MutantRun
@@ -52,4 +53,4 @@ def counterexample_run(id: str) -> MutantRun:
     result = check_program(PROGRAMS[mutant.program], mutant)
     if result.explored.counterexample is None:
         raise click.ClickException(f"{id} survived: {result.explored.why}")
-    return mutant_run(mutant, program_run(result, "dpor", []))
+    return annotated_mutant(mutant_run(mutant, program_run(result, "dpor", [])))

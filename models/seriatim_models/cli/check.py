@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from seriatim_models.programs.base import Mutant, Program
 
 
-ANNOTATED = 3
-"""Where more programs break, which steps decided is left to the pages: it takes some hundred executions each."""
-
-
 @click.command(
     epilog=lines(
         """
@@ -179,8 +175,7 @@ def check(
 
 def finish(report: Report, out: Outputs, verbose: bool = False) -> int:
     """Show the report and write the files; returns the exit code."""
-    if sum(run.counterexample is not None for run in report.programs) <= ANNOTATED:
-        report.programs = [counterexample_annotation.annotated(run) for run in report.programs]
+    report.programs = [counterexample_annotation.annotated(run) for run in report.programs]
     write(out.console, report, verbose)
     for run in report.programs:
         if run.split:

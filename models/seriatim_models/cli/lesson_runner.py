@@ -9,28 +9,20 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from seriatim_models.cli import recordings
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.bug_catalogue import counterexample_run
-from seriatim_models.cli.counterexample_annotation import (
-    annotated_mutant,
-    with_point_of_no_return,
-)
 from seriatim_models.cli.jobs import SearchOptions
 from seriatim_models.cli.own_code import is_own, own_runs
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.explorer import Counterexample, Result, World
-from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
+from seriatim_models.explorer import Result
 from seriatim_models.report.lessons import Lesson, LessonStep
-from seriatim_models.report.stepper import story
+from seriatim_models.report.stepper import annotated, story
 from seriatim_models.report.story import Story
 
 CHECKOUT = Path(__file__).resolve().parents[3] / "spec" / "lessons"
 INSTALLED = Path(sys.prefix) / "share" / "seriatim" / "lessons"
-
-Program = Callable[[World], None]
 
 
 def folder() -> Path:
@@ -70,15 +62,8 @@ class LessonRunner:
         for value in self.names.values():
             if isinstance(value, Result) and value.counterexample and id(value) not in self._shown:
                 self._shown.add(id(value))
-                return self._annotated_story(value.counterexample)
+                return annotated(story(value.counterexample), value.counterexample)
         return None
-
-    def _annotated_story(self, case: Counterexample) -> Story:
-        """The story with its point of no return; a chapter calls its program `program`."""
-        lost = point_of_no_return(cast(Program, self.names["program"]), case)
-        if lost is None:
-            return story(case)
-        return with_point_of_no_return(story(case), lost.step, str(lost))
 
 
 def _check_story(words: list[str]) -> Story | None:
@@ -88,7 +73,7 @@ def _check_story(words: list[str]) -> Story | None:
         return None if ran.counterexample is None else ran.counterexample.story
     if words[1] != "check" or "--mutant" not in words:
         return None
-    return annotated_mutant(counterexample_run(words[words.index("--mutant") + 1])).run.story
+    return counterexample_run(words[words.index("--mutant") + 1]).run.story
 
 
 def _audit_story(path: str) -> Story | None:

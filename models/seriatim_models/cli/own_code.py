@@ -18,7 +18,7 @@ from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.properties.base import Verdict
 from seriatim_models.report import CounterexampleSummary, ProgramRun
-from seriatim_models.report.stepper import story
+from seriatim_models.report.stepper import annotated, story
 
 if TYPE_CHECKING:
     from seriatim_models.explorer.python import PythonResult
@@ -178,7 +178,7 @@ def own_run(
             token=case.token,
             steps=len(case.events),
             text=text,
-            story=story(case, [], property_catalogue(), result.traceback),
+            story=annotated(story(case, [], property_catalogue(), result.traceback), case),
         )
     return ProgramRun(
         program=f"{Path(target.path).name}::{target.name.replace('.', '::')}",

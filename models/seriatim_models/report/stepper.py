@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
+
+import msgspec
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
@@ -40,6 +42,13 @@ class InterleavingStep(Stepped, Protocol):
     def place(self) -> tuple[str, int, str] | None: ...
 
 
+class DoomedPrefix(Protocol):
+    """After how many steps every continuation is wrong; as text, a sentence on it."""
+
+    @property
+    def step(self) -> int: ...
+
+
 class Interleaving(Protocol):
     """A counterexample of the explorer, which this package does not import."""
 
@@ -59,6 +68,17 @@ class Interleaving(Protocol):
     def period(self) -> int: ...
     @property
     def replay(self) -> str: ...
+
+
+class Repeatable(Protocol):
+    """A counterexample whose program can be run again."""
+
+    @property
+    def lost(self) -> Callable[[], DoomedPrefix | None]: ...
+
+
+class RepeatableInterleaving(Interleaving, Repeatable, Protocol):
+    """Both."""
 
 
 def story(
@@ -118,6 +138,22 @@ def story(
         sources=_sources(events, files),
         traceback=traceback,
     )
+
+
+def annotated(shown: Story, case: Repeatable) -> Story:
+    """The story of a case, its first bad step the one from which on every continuation is wrong, if it can be found.
+
+    If every schedule is wrong, the step of the last event that shows the violation stays the first bad one.
+    This is the one definition: every page, picture and terminal shows what it returns.
+    """
+    lost = case.lost()
+    if lost is None:
+        return shown
+    if lost.step == 0 or lost.step > len(shown.steps):
+        no_return = f"{lost} The first bad step is where it shows."
+        return msgspec.structs.replace(shown, no_return=no_return)
+    no_return = f"{lost} That is the first bad step."
+    return msgspec.structs.replace(shown, good=lost.step - 1, bad=lost.step, no_return=no_return)
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
@@ -217,6 +253,6 @@ def page(story: Story, command: str = "") -> str:
     return render("stepper_page.html.j2", story=story, again=command)
 
 
-def counterexample_page(case: Interleaving) -> str:
+def counterexample_page(case: RepeatableInterleaving) -> str:
     """The page of a counterexample of which nothing else is known: what `Counterexample.html` returns."""
-    return page(story(case))
+    return page(annotated(story(case), case))

@@ -17,7 +17,7 @@ import importlib.util
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
@@ -47,7 +47,7 @@ from seriatim_models.explorer.search.explore import explore as explore_program
 from seriatim_models.explorer.search.runner import Observer
 from seriatim_models.explorer.search.sampling import Pos
 from seriatim_models.explorer.testing import verdict
-from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
+from seriatim_models.explorer.trace.counterexample import Counterexample, PointOfNoReturn, Violation
 
 TIMERS = ("any", "deadline")
 RACES = ("allowed", "error")
@@ -260,8 +260,15 @@ def _completed(
     if search.races_are_errors:
         options.append("--attributes")
     shown = [Violation("racing pair", race) for race in search.promoted.values() if race.second]
+
+    def lost() -> PointOfNoReturn | None:
+        with _without_collector(), own_code(), quiet(), suppress(Promotion, NotObserved):
+            return case.lost()
+        return None  # a continuation shows a race that the search did not need
+
     return replace(
         case,
+        lost=lost,
         token=token,
         violations=[*case.violations, *shown],
         command=shlex.join(["seriatim", "check", target.address, *options, "--replay", token]),

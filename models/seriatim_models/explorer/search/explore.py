@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +27,7 @@ from seriatim_models.explorer.search.estimate import Estimator
 from seriatim_models.explorer.search.estimate import progress as progress_of
 from seriatim_models.explorer.search.frontier import load, save
 from seriatim_models.explorer.search.parallel import explore_parallel
+from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.explorer.search.runner import Observer, Runner
 from seriatim_models.explorer.search.shrink import Shrinker
 from seriatim_models.explorer.trace import replay_token
@@ -357,9 +360,16 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
     )
     if runner.found:
         schedule, wrong = runner.found[0]
-        result.counterexample = counterexample(runner, name, schedule, wrong)
+        case = counterexample(runner, name, schedule, wrong)
+        lost = partial(
+            point_of_no_return,
+            runner.program,
+            case,
+            setting=setting,
+            on_execution=runner.on_execution,
+        )
+        result.counterexample = replace(case, lost=lost)
         result.verdict = "violated"
-        case = result.counterexample
         result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
     elif untested := _untested(runner):
         result.verdict = "inconclusive"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from html import escape
 from importlib.metadata import entry_points
+from typing import Any
 
 from seriatim_models.explorer.model.world import Record
 
@@ -60,6 +62,38 @@ class Violation:
 
 
 @dataclass(frozen=True)
+class PointOfNoReturn:
+    """What is known of the prefixes of a counterexample, by their number of steps."""
+
+    step: int
+    """After this step every continuation is wrong. 0: every execution of the program is."""
+    continuations: int
+    """How many continuations the prefix has, each of a trace of its own; all were tried."""
+    open: int
+    """After this step there is still a right continuation; -1 if not even at the beginning."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether no step lies between `open` and `step`, so that `step` is the earliest."""
+        return self.open == self.step - 1
+
+    def __str__(self) -> str:
+        n = self.continuations
+        if self.step == 0:
+            return f"Every schedule of this program is wrong ({n} traces were tried)."
+        which = "the only continuation" if n == 1 else f"each of the {n} continuations"
+        doomed = f"After step {self.step} {which} is wrong"
+        if self.decided:
+            return f"{doomed}; before it there was one that is right."
+        since = f", at the earliest after step {self.open + 1}" if self.open >= 0 else ""
+        return f"{doomed}; whether that was so earlier{since}, was not decided within the budget."
+
+
+def undecided() -> None:
+    """Nothing: what `Counterexample.lost` returns where the program cannot be run again."""
+
+
+@dataclass(frozen=True)
 class Counterexample:
     """One execution in which something is wrong."""
 
@@ -75,6 +109,12 @@ class Counterexample:
     """How many of the last steps repeat for ever, if they do."""
     command: str = ""
     """How to replay it, where there is a better way than `replay` knows."""
+    lost: Callable[[], PointOfNoReturn | None] = field(default=undecided, compare=False, repr=False)
+    """Find the step after which every continuation is wrong; takes up to some hundred executions of the program."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process can be sent: all but the program."""
+        return {**self.__dict__, "lost": undecided}
 
     @property
     def replay(self) -> str:
