@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import ndiff
+from functools import cache
+from typing import TYPE_CHECKING
 
 import rich_click as click
 from rich.text import Text
@@ -14,6 +16,10 @@ from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import UsageError, unknown
 from seriatim_models.report.terminal import indented
+
+if TYPE_CHECKING:
+    from seriatim_models.programs.bug_catalogue import BugCase
+    from seriatim_models.report.lessons import Lesson
 
 Part = tuple[str, str]
 """A label, and what stands beside it."""
@@ -67,6 +73,9 @@ WORDS: dict[str, list[Part]] = {
         seriatim explain rabbit-quorum         a profile: each promise with its source
         seriatim explain immediate             a program
         seriatim explain published-immediate   a mutant, and its smallest edit
+        seriatim explain F-1                   a finding: what breaks, and the repair
+        seriatim explain QPID-2900             a case of the bug catalogue
+        seriatim explain lesson-7              a lesson: its question
         seriatim explain inconclusive          a verdict
         seriatim explain 3                     an exit code
         """
@@ -75,7 +84,7 @@ WORDS: dict[str, list[Part]] = {
 @click.argument("name", metavar="NAME")
 @click.rich_config(help_config=HELP)
 def explain(name: str) -> int:
-    """Explain a name that a command printed: a property, profile, program, mutant, verdict or exit code."""
+    """Explain a name that a command or page printed: a property, program, mutant, finding, bug, verdict, exit code."""
     from seriatim_models.conformance.profiles import PROFILES
     from seriatim_models.programs import MUTANTS, PROGRAMS
 
@@ -84,6 +93,9 @@ def explain(name: str) -> int:
         ("profile", PROFILES, _profile),
         ("program", PROGRAMS, _program),
         ("mutant", MUTANTS, _mutant),
+        ("finding", _findings(), _finding),
+        ("bug", _bugs(), _bug),
+        ("lesson", _lessons(), _lesson),
         ("", WORDS, lambda word: iter(WORDS[word])),
     ]
     found = [
@@ -172,28 +184,73 @@ def _mutant(id: str) -> Iterator[Part]:
 
 def _places(id: str) -> Iterator[Part]:
     """The findings and lessons that name it, where they are installed."""
-    from seriatim_models.cli.lesson_runner import CHECKOUT, folder
-
     named = re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
-    findings = CHECKOUT.parent / "FINDINGS.md"
-    if findings.is_file():
-        heading, found = "", []
-        for line in findings.read_text(encoding="utf-8").splitlines():
-            if line.startswith("### "):
-                heading = line.removeprefix("### ")
-            if heading and heading not in found and named.search(line):
-                found.append(heading)
-        if found:
-            yield "findings", _few([f.partition(" ")[0] for f in found]) + " (spec/FINDINGS.md)"
-    try:
-        chapters = sorted(folder().glob("[0-9]*.md"))
-    except UsageError:
-        return
-    numbers = [
-        str(int(p.name[:2])) for p in chapters if named.search(p.read_text(encoding="utf-8"))
-    ]
+    found = [finding for finding, text in _findings().items() if named.search(text)]
+    if found:
+        yield "findings", _few(found) + " (spec/FINDINGS.md)"
+    numbers = sorted({c.number for c in _lessons().values() if named.search(c.text)})
     if numbers:
         yield "lessons", ", ".join(f"seriatim learn {n}" for n in numbers)
+
+
+@cache
+def _findings() -> dict[str, str]:
+    """The findings by id, from the heading on; none where they are not installed."""
+    from seriatim_models.cli.lesson_runner import CHECKOUT
+
+    file = CHECKOUT.parent / "FINDINGS.md"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    sections = re.split(r"^#+ ", text, flags=re.MULTILINE)
+    return {s.partition(" ")[0]: s.strip() for s in sections if re.match(r"F-\d+ ", s)}
+
+
+def _finding(id: str) -> Iterator[Part]:
+    heading, _, text = _findings()[id].removeprefix(id).strip().partition("\n")
+    title, _, breaks = heading.rpartition(" — ")
+    yield "what", title or heading
+    if title:
+        yield "breaks", breaks
+    for paragraph in text.strip().split("\n\n"):
+        label, repair, after = paragraph.rpartition("*Repair*: ")
+        yield from [("what happens", " ".join(label.split()))] if label.strip() else []
+        yield ("repair" if repair else "what happens"), " ".join(after.split())
+
+
+@cache
+def _bugs() -> dict[str, BugCase]:
+    """The cases of the bug catalogue by each name that a tracker has for them."""
+    from seriatim_models.programs.bug_catalogue import BUG_CASES
+
+    return {name: case for case in BUG_CASES for name in case.bug.split(", ")}
+
+
+def _bug(id: str) -> Iterator[Part]:
+    case = _bugs()[id]
+    yield "what happened", case.happened
+    yield "repair", case.repair
+    yield "mutant", case.mutant + (", the same mistake in another place" if case.alike else "")
+    yield "see it", f"seriatim show {case.mutant}"
+
+
+@cache
+def _lessons() -> dict[str, Lesson]:
+    """The lessons by number and by file; none where they are not installed."""
+    from seriatim_models.cli.lesson_runner import folder
+    from seriatim_models.report.lessons import all_in
+
+    try:
+        chapters = all_in(folder())
+    except UsageError:
+        return {}
+    return {name: c for c in chapters for name in (f"lesson-{c.number}", c.name)}
+
+
+def _lesson(id: str) -> Iterator[Part]:
+    chapter = _lessons()[id]
+    yield "title", chapter.title
+    yield "asks", chapter.question
+    yield "read it", f"seriatim learn {chapter.number}"
+    yield "its exercise", f"seriatim learn {chapter.number} --start mine.py"
 
 
 def _few(names: list[str], many: int = 8) -> str:

@@ -35,7 +35,7 @@ def another(name: str, wanted: str) -> UsageError | None:
 def unknown(kind: str, name: str, known: Iterable[str], look: str) -> UsageError:
     """The error for a name that is not known; `look` is the command that lists those that are."""
     by_lower = {candidate.lower(): candidate for candidate in known}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    near = get_close_matches(name.lower(), by_lower, n=1)
     if near:
         hint = f"did you mean {by_lower[near[0]]!r}?"
     elif len(by_lower) <= FEW:
