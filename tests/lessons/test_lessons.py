@@ -302,6 +302,17 @@ def test_hints_come_before_the_answer(lesson: Lesson) -> None:
 
 
 @pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
+def test_a_program_is_read_whole_in_a_terminal_of_80_columns(
+    lesson: Lesson, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("learn", str(lesson.number)).out.splitlines()
+    programs = [step.source for step in lesson.runs if step.kind == "python"]
+    assert [line for text in programs for line in text.splitlines() if line not in shown] == []
+    assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize("lesson", CHAPTERS, ids=named)
 def test_an_exercise_is_pasted_from_a_terminal_of_80_columns(
     lesson: Lesson, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

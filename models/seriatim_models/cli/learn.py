@@ -81,7 +81,8 @@ def learn(
             "choose one of --run, --start, --check, --hint, --answer, --html and --notebook"
         )
     chapters = lessons.all_in(lesson_runner.folder())
-    console = Outputs().console
+    out = Outputs(html=html)
+    console = out.console
     if chapter is None:
         if running or answer or any(each is not None for each in (start, mine, hint)):
             raise UsageError("which chapter? `seriatim learn` lists them")
@@ -98,10 +99,10 @@ def learn(
     if hint is not None:
         return give_hint(lesson, hint, console)
     if html is not None:
-        put(html, lessons.page(lesson, lesson_runner.stories(lesson), []).encode())
+        out.put(html, lessons.page(lesson, lesson_runner.stories(lesson), []).encode())
         return 0
     if notebook is not None:
-        put(notebook, lessons.notebook(lesson))
+        out.put(notebook, lessons.notebook(lesson))
         return 0
     shown = lesson.hidden if answer else lesson.shown
     console.print(prose(shown), width=min(console.width, READABLE))
@@ -164,7 +165,11 @@ class _LeftMargin(CodeBlock):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         language = self.lexer_name or "text"
         yield Syntax(
-            str(self.text).rstrip(), language, theme="ansi_dark", background_color="default"
+            str(self.text).rstrip(),
+            language,
+            theme="ansi_dark",
+            background_color="default",
+            word_wrap=True,  # what a program printed may be wider than the terminal, and is not cut
         )
 
 

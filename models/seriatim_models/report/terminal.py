@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -30,9 +31,34 @@ def verdict_text(verdict: Verdict) -> Text:
     return Text(verdict.value, style=STYLES[verdict])
 
 
+class _Columns(Table):
+    """A table; where the terminal is too narrow for its cells each row is a paragraph, for no cell is cut."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cells = [[_text(cell) for cell in column.cells] for column in self.columns]
+        needed = len(self.columns) * 3 + 1  # lines and blanks between the cells
+        for column, texts in zip(self.columns, cells, strict=True):
+            sizes = [
+                Measurement.get(console, options, text) for text in (*texts, _text(column.header))
+            ]
+            needed += max(m.maximum if column.no_wrap else m.minimum for m in sizes)
+        if needed <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        for row in zip(*cells, strict=True):
+            yield Text()
+            for column, text in zip(self.columns, row, strict=True):
+                if text:
+                    yield Text.assemble((f"{column.header}: ", "dim"), text)
+
+
+def _text(cell: RenderableType) -> Text:
+    return Text.from_markup(cell) if isinstance(cell, str) else cell  # type: ignore[return-value]  # we give no others
+
+
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     """An empty table in the style of all; the first column and numbers never wrap."""
-    made = Table(box=box.SIMPLE_HEAD)
+    made = _Columns(box=box.SIMPLE_HEAD)
     for column in columns:
         made.add_column(
             column,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.properties.base import Verdict
@@ -61,13 +62,20 @@ def _parts(report: Report, verbose: bool) -> Iterator[RenderableType]:
         yield from audit_parts(audit, report.sentences, verbose)
 
 
+FEW = 20
+"""Rows of what went well that are shown; of more there is a line."""
+
+
 def programs(runs: list[ProgramRun], verbose: bool) -> RenderableType:
-    """The table of programs; `verbose` adds which properties each one tested."""
+    """The table of programs, of many only of those not ok; `verbose`: of all, and which properties each one tested."""
+    shown = runs
+    if len(runs) > FEW and not verbose:
+        shown = [run for run in runs if run.verdict is not Verdict.OK]
     columns = ["program", "verdict", "covered", "traces", "seconds"]
     made = table(*columns, *(["properties tested"] if verbose else []), right=("traces", "seconds"))
     for column in made.columns:
         column.no_wrap = column is not made.columns[0] and column.header != "properties tested"
-    for run in runs:
+    for run in shown:
         tested = Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings)
         made.add_row(
             escape(f"{run.program} with {run.mutant}" if run.mutant else run.program),
@@ -77,7 +85,14 @@ def programs(runs: list[ProgramRun], verbose: bool) -> RenderableType:
             f"{run.seconds:.2f}",
             *([tested] if verbose else []),
         )
-    return titled("Programs", made)
+    well = f"{quantity(len(runs) - len(shown), 'program')} ok under every schedule; -v lists them"
+    return _with_rest("Programs", made, well if len(shown) < len(runs) else "")
+
+
+def _with_rest(title: str, made: Table, rest: str) -> RenderableType:
+    """The table, if it has a row, and a line for what has none."""
+    parts = [titled(title, made)] if made.row_count or not rest else []
+    return Group(*parts, *([indented(rest, 0)] if rest else []))
 
 
 def failures(run: ProgramRun, verbose: bool = False) -> Iterator[RenderableType]:
@@ -131,10 +146,13 @@ def survivors(runs: list[MutantRun]) -> Iterator[RenderableType]:
 
 
 def mutants(runs: list[MutantRun], verbose: bool) -> RenderableType:
-    """The table of mutants; `verbose` adds where each comes from and the seconds."""
+    """The table of mutants, of many only of survivors; `verbose`: of all, where each comes from, and the seconds."""
+    shown = runs
+    if len(runs) > FEW and not verbose:
+        shown = [mutant for mutant in runs if not mutant.as_expected]
     more = ["seconds", "origin"] if verbose else []
     made = table("mutant", "killed by", "steps", *more, right=("steps", "seconds"))
-    for mutant in runs:
+    for mutant in shown:
         steps = mutant.run.counterexample.steps if mutant.run.counterexample else None
         made.add_row(
             escape(mutant.mutant),
@@ -142,7 +160,9 @@ def mutants(runs: list[MutantRun], verbose: bool) -> RenderableType:
             "" if steps is None else str(steps),
             *([f"{mutant.run.seconds:.2f}", escape(mutant.origin)] if verbose else []),
         )
-    return titled("Mutants", made)
+    killed = quantity(len(runs) - len(shown), "mutant")
+    rest = f"{killed} killed by the property that must kill them; -v lists them"
+    return _with_rest("Mutants", made, rest if len(shown) < len(runs) else "")
 
 
 def properties_line(report: Report) -> RenderableType:
