@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+os.environ.pop(
+    "COLUMNS", None
+)  # of a developer's shell, or xdist's: a test that needs a width says which
 
 SHARED = {
     "spark": re.compile(r"tests/pipeline/test_(bad_input|ingest|spark|stream)\.py|::TestOnSpark::"),

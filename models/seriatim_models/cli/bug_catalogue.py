@@ -6,8 +6,9 @@ from pathlib import Path
 
 import rich_click as click
 from rich.progress import track
+from rich.text import Text
 
-from seriatim_models.cli.console import put
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.counterexample_annotation import annotated_mutant
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.report_builder import mutant_run, program_run
@@ -34,7 +35,7 @@ def bugs(out: str) -> None:
     from seriatim_models.report.html import bug_catalogue_page, mutant_page
 
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    console = Outputs(folder=out).console
     cases = [
         (case, counterexample_run(case.mutant)) for case in track(BUG_CASES, "bugs", transient=True)
     ]
@@ -42,7 +43,7 @@ def bugs(out: str) -> None:
         page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", case)
         put(str(folder / f"{run.mutant}.html"), page.encode())
     put(str(folder / "index.html"), bug_catalogue_page(cases, NOT_SHOWN).encode())
-    click.echo(f"{len(cases)} bugs: {folder / 'index.html'}")
+    console.print(Text(f"{len(cases)} bugs: {folder / 'index.html'}"), soft_wrap=True)
 
 
 def counterexample_run(id: str) -> MutantRun:

@@ -121,7 +121,7 @@ def campaign(
             raise unknown("mutant", name, MUTANTS, "seriatim list mutants")
     programs = list(names or PROGRAMS)
     mutants = list(MUTANTS) if all_mutants else list(mutant_ids) or [""]
-    console = Outputs().console
+    console = Outputs(folder=out).console
     try:
         require()
         from seriatim_models.pipeline.campaign import distributed

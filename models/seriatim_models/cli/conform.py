@@ -172,7 +172,7 @@ def conform(
     """Drive a queue of yours with generated commands, and show which properties it violates."""
     from seriatim_models.conformance import search as searching
 
-    targets = Outputs(json, html, junit)
+    targets = Outputs(json, html, junit, folder=out)
     if schedules:
         if factory is None or command or url or test or steps is not None:
             raise UsageError("--schedules is for --python alone, without --self-test and --steps")
@@ -200,7 +200,7 @@ def conform(
     try:
         system = implementation.open()
     except Fault as fault:
-        raise UsageError(f"{command or factory or url}: {fault}") from fault
+        raise UsageError(f"{implementation}: {fault}") from fault
     try:
         if test:
             return print_self_test(targets.console, system)

@@ -83,10 +83,15 @@ def with_scripts(run: AuditRun, outcome: SearchOutcome) -> AuditRun:
     return msgspec.structs.replace(run, findings=findings)
 
 
+WELL = "well.jsonl"
+"""In which file the longest history without a violation is saved."""
+
+
 def save(outcome: SearchOutcome, folder: Path) -> dict[str, Path]:
     """Save each shortest script with its history, and the longest history without a violation.
 
-    Returns the paths of the scripts by property. Raises `UsageError` if they cannot be written.
+    Returns the paths of the scripts by property, and that of the history under its name.
+    Raises `UsageError` if they cannot be written.
     """
     saved = {}
     try:
@@ -103,7 +108,8 @@ def save(outcome: SearchOutcome, folder: Path) -> dict[str, Path]:
             write_script(path, script)
             _save_history(path.with_suffix(".jsonl"), outcome, witness.run)
         if outcome.last is not None:
-            _save_history(folder / "well.jsonl", outcome, outcome.last)
+            saved[WELL] = folder / WELL
+            _save_history(saved[WELL], outcome, outcome.last)
     except (OSError, HistoryError) as error:
         raise UsageError(f"cannot write to {folder}: {error}") from error
     return saved
@@ -137,6 +143,10 @@ def print_outcome(
             if (witness := witnesses.get(same[0].property)) is not None:
                 _print_script(console, witness, same, saved.get(witness.property), words)
             console.print()
+    if WELL in saved:
+        console.print(
+            Text(f"written: {saved[WELL]}, a history without a violation"), soft_wrap=True
+        )
     ended = ", until the time was over" if outcome.ended == "time" else ""
     scripts, steps = quantity(outcome.scripts, "script"), quantity(outcome.steps, "step")
     facts = f"{scripts}, {steps}, seed {outcome.seed}{ended}"

@@ -21,6 +21,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableT
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
+from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.files import write_whole
@@ -41,6 +42,8 @@ class Outputs:
     json: str | None = None
     html: str | None = None
     junit: str | None = None
+    folder: str | None = None
+    """What the command writes besides goes there."""
     console: Console = field(init=False)
     """For people; standard error if a file goes to standard output."""
 
@@ -49,14 +52,24 @@ class Outputs:
         if len(to_stdout) > 1:
             raise UsageError("only one of --json, --html and --junit can go to standard output")
         check_apart((), self.json, self.html, self.junit)
+        for target in (self.json, self.html, self.junit):
+            check_writable(target, folder=target == self.html)
+        if self.folder is not None:
+            check_folder(self.folder)
         self.console = terminal(stderr=bool(to_stdout))
+
+    def put(self, target: str, content: bytes) -> None:
+        """Write a file, or standard output if `target` is `-`, and say which file it was. Raises `UsageError`."""
+        put(target, content)
+        if target != "-":
+            self.console.print(Text(f"written: {target}"), soft_wrap=True)
 
     def write(self, report: Report, sections: TourSections | None = None) -> None:
         """Write the report to the files; with `sections` it is a folder of pages."""
         if self.json is not None:
             from seriatim_models.report.document import encode
 
-            put(self.json, encode(report))
+            self.put(self.json, encode(report))
         if self.html is not None:
             from seriatim_models.cli import counterexample_annotation as annotation
             from seriatim_models.report.html import html, pages
@@ -66,14 +79,14 @@ class Outputs:
             if sections is not None and sections.race is not None:
                 sections = sections._replace(race=annotation.annotated_mutant(sections.race))
             if sections is None:
-                put(self.html, html(report).encode())
+                self.put(self.html, html(report).encode())
             else:
                 for name, page in pages(report, sections).items():
                     put(str(Path(self.html).parent / name), page.encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 
-            put(self.junit, junit(report))
+            self.put(self.junit, junit(report))
 
 
 WIDTH_LEAST = 20
@@ -171,6 +184,13 @@ def check_writable(target: str | None, folder: bool = False) -> None:
     else:
         return
     raise UsageError(f"cannot write {target}: {os.strerror(number)}")
+
+
+def check_folder(target: str) -> None:
+    """Raise `UsageError` for a target that is to be a folder and is a file or cannot be written, before the work."""
+    if Path(target).exists() and not Path(target).is_dir():
+        raise UsageError(f"cannot write to {target}: it is a file, and a folder is needed")
+    check_writable(target, folder=True)
 
 
 class ProgressCallback(Protocol):

@@ -26,6 +26,10 @@ class Implementation:
     patience: float = 5.0
     """Seconds that one answer may take."""
 
+    def __str__(self) -> str:
+        """What was named, or the option that names nothing."""
+        return self.command or self.factory or self.url or " ".join(self.words)
+
     def open(self) -> System:
         """Connect to it or start it. Raises `Fault` if it cannot be driven."""
         if sum(given is not None for given in (self.command, self.factory, self.url)) != 1:

@@ -10,7 +10,7 @@ import rich_click as click
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import HELP, json_output, lines, verbose_option
 from seriatim_models.cli.report_builder import property_catalogue
 from seriatim_models.cli.usage_errors import UsageError, unknown
@@ -51,7 +51,7 @@ def listing(what: str, words: tuple[str, ...], verbose: bool, json: str | None) 
         raise UsageError(f"none of the {what} has {' and '.join(map(repr, words))} in it")
     out = Outputs(json)
     if json is not None:
-        put(json, indented(rows))
+        out.put(json, indented(rows))
         return 0
     if verbose:
         shown = table(*rows[0])

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 import rich_click as click
+from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, check_writable, put
+from seriatim_models.cli.console import Outputs, check_writable
 from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
 from seriatim_models.cli.options import (
     COUNT,
@@ -119,8 +120,10 @@ def matrix(
             command = shlex.join(["seriatim", *sys.argv[1:]])
             shown = [drawn(run, command, lambda: stop.asked) for run in runs]
             write_pages(html, shown, command)
+            if html != "-":
+                out.console.print(Text(f"written: {html}"), soft_wrap=True)
     if json is not None:
-        put(json, _document(runs))
+        out.put(json, _document(runs))
     if stop.asked:
         out.console.print("Interrupted: the same command goes on.", markup=False)
         return 130
@@ -208,6 +211,6 @@ def _one_pair(system: str, key: str, mutant_id: str | None, token: str | None, o
         command = shlex.join(
             [*pair_command(system, program.key, mutant_id or ""), "--html", out.html]
         )
-        put(out.html, page(shown, command).encode())
+        out.put(out.html, page(shown, command).encode())
         out.html = None
     return finish(report, out)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, check_apart, put
+from seriatim_models.cli.console import Outputs, check_apart
 from seriatim_models.cli.described_systems import opened, system_options
 from seriatim_models.cli.implementations import (
     Implementation,
@@ -300,7 +300,7 @@ def lint(file: str, json: str | None) -> int:
         )
     show(out.console, file, open_hints)
     if json is not None:
-        put(json, indented(open_hints))
+        out.put(json, indented(open_hints))
     return 0
 
 

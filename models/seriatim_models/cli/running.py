@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from types import FrameType
 
 import rich_click as click
 
+from seriatim_models.cli.console import WIDTH_LEAST
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import lacking
 from seriatim_models.files import not_text, text_of
@@ -50,16 +53,22 @@ class _Output(io.FileIO):
 
 def checked_outputs() -> None:
     """Replace standard output and standard error by streams that raise `OutputError`. For a process of its own."""
-    for name in ("stdout", "stderr"):
+    for number, name in ((1, "stdout"), (2, "stderr")):
         before = getattr(sys, name)
-        if before is None:
+        if (
+            before is None
+        ):  # closed by who started this; the next file that is opened must not take its place
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - until the end
             continue
         with suppress(OSError, ValueError):
             before.flush()
         raw = _Output(before.fileno(), "wb", closefd=False)
         lines = raw.isatty() or name == "stderr"
+        # Encodings without the character are left: Latin-1, that of a Windows console, ASCII.
+        errors = "backslashreplace" if before.errors == "strict" else before.errors
         text = io.TextIOWrapper(
-            io.BufferedWriter(raw), before.encoding, before.errors, line_buffering=lines
+            io.BufferedWriter(raw), before.encoding, errors, line_buffering=lines
         )
         setattr(sys, name, text)
 
@@ -154,8 +163,16 @@ def _surroundings(error: Exception) -> str:
 
 
 def _say(sentence: str) -> None:
+    said = f"seriatim: {visible(sentence)}"
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stderr.isatty():
+        width = max(shutil.get_terminal_size().columns, WIDTH_LEAST)
+        said = "\n".join(_folded(line, width) for line in said.splitlines())
     with suppress(OSError, OutputError):
-        click.echo(f"seriatim: {visible(sentence)}", err=True)
+        click.echo(said, err=True)
+
+
+def _folded(line: str, width: int) -> str:
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _output_lost(error: OutputError) -> int:

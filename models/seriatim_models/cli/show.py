@@ -100,7 +100,7 @@ def show(
         if svg is not None:
             audited = run_audit((what,), find_profile(profile), "local", None)
             picture = timeline_svg(read(path).events, path.name, audited.findings, between)
-            put(svg, picture.encode())
+            out.put(svg, picture.encode())
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise UsageError(f"no such file: {what}")
@@ -116,9 +116,9 @@ def show(
     if drawn is not None:
         if html is not None:
             out.html = None
-            put(html, page(drawn, f"seriatim show {what}").encode())
+            out.put(html, page(drawn, f"seriatim show {what}").encode())
         if svg is not None:
-            put(svg, pictured(drawn).encode())
+            out.put(svg, pictured(drawn).encode())
     return finish(report, out, verbose)
 
 

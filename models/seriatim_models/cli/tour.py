@@ -82,7 +82,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
             f"no folder {data!r} with recordings here; run it in a checkout or name one with --data"
         )
     page = Path(out) / "index.html"
-    outputs = Outputs(json=str(Path(out) / "verdicts.json"), html=str(page))
+    outputs = Outputs(json=str(Path(out) / "verdicts.json"), html=str(page), folder=out)
     console = outputs.console
     report = new_report("greenlet", "pyspark")
     begun = time.monotonic()

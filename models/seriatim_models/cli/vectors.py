@@ -65,11 +65,14 @@ def consume(
     from seriatim_models.conformance import vectors as known
 
     out = Outputs(json)
+    named = Implementation(command, factory, url)
     try:
         vectors_read = known.read_vectors(Path(folder))
-        system = Implementation(command, factory, url).open()
-    except (known.VectorError, Fault) as error:
+        system = named.open()
+    except known.VectorError as error:
         raise UsageError(str(error)) from error
+    except Fault as fault:
+        raise UsageError(f"{named}: {fault}") from fault
     try:
         results = list(known.consume(system, vectors_read, by))
     finally:
@@ -85,7 +88,7 @@ def consume(
         if each.why:
             out.console.print(Text(in_a_line(f"{each.id}: {each.why}")))
     if json is not None:
-        put(json, known.encode({"schema": "seriatim-vectors-judged/1", "results": results}))
+        out.put(json, known.encode({"schema": "seriatim-vectors-judged/1", "results": results}))
     verdicts = {verdict_of(each) for each in results}
     if Verdict.VIOLATED in verdicts:
         return 1

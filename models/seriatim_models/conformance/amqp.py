@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import pika
 import pika.exceptions
@@ -59,6 +60,17 @@ class _AmqpChannel:
     """Whether a settlement was sent since it last answered."""
 
 
+def reason(error: BaseException) -> str:
+    """Why there is no connection: what the innermost exception says, without pika's brackets around it."""
+    for inner in error.args:
+        if isinstance(inner, BaseException):
+            return reason(inner)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    said = (text for text in error.args if isinstance(text, str) and text)
+    return next(said, f"is a broker running there? ({type(error).__name__})")
+
+
 class AmqpBroker:
     """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
 
@@ -97,6 +109,8 @@ class AmqpBroker:
             self._parameters = pika.URLParameters(url)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise Fault("start", f"not a URL of a broker: {error}") from None
+        if urlsplit(url).scheme not in ("amqp", "amqps"):
+            raise Fault("start", "not a URL of a broker: amqp://USER:PASSWORD@HOST:PORT/ is one")
         self._parameters.blocked_connection_timeout = patience
         self._connection: pika.BlockingConnection | None = None
         self._confirms = True
@@ -197,9 +211,8 @@ class AmqpBroker:
                     # No publisher confirms in the standard: without them a transaction confirms that a message is in.
                     self._confirms = False
                     self._connect()
-        except pika.exceptions.AMQPError as error:
-            why = str(error) or type(error).__name__
-            raise Fault("start", f"cannot be connected: {why}") from None
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise Fault("start", f"cannot be connected: {reason(error)}") from None
 
     def _introduction(self) -> tuple[str, str]:
         """What the broker calls itself, and its version."""

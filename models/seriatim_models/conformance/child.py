@@ -96,6 +96,8 @@ class ChildProcess:
             self._arguments = shlex.split(command)
         except ValueError as error:
             raise Fault("start", f"cannot be started: {error}") from None
+        if not self._arguments:
+            raise Fault("start", "cannot be started: the command is empty")
         self._patience, self._protocol = patience, protocol
         self._environment = dict(environment or {})
         if protocol == CONCURRENT:

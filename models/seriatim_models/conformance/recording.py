@@ -7,6 +7,7 @@ as a seed decides. At the end the queue is drained, so that a lost message can b
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
 import uuid
@@ -18,6 +19,7 @@ import pika
 import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
 
+from seriatim_models.conformance.amqp import reason
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.proxy import Proxy
 from seriatim_models.conformance.wire_recording import WireRecorder
@@ -64,6 +66,10 @@ def record(
 ) -> str:
     """Do the plan and record it; returns the queue's name. Raises `Fault` if there is no broker."""
     host, port = address(url)
+    try:
+        socket.create_connection((host, port), GRACE).close()
+    except OSError as error:  # which the proxy between would hide
+        raise Fault("start", f"cannot be connected: {reason(error)}") from None
     q = f"seriatim-record-{uuid.uuid4().hex[:8]}"
     durable = arguments.get("x-queue-type") == "quorum"
     with Proxy(host, port, recorder) as proxy:
@@ -71,9 +77,8 @@ def record(
         near.socket_timeout = near.blocked_connection_timeout = GRACE
         try:
             setup = pika.BlockingConnection(near)
-        except pika.exceptions.AMQPError as error:
-            why = f"cannot be connected: {error or type(error).__name__}"
-            raise Fault("start", why) from None
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise Fault("start", f"cannot be connected: {reason(error)}") from None
         channel = setup.channel()
         channel.queue_declare(q, durable=durable, arguments=arguments)
         until = time.monotonic() + plan.seconds

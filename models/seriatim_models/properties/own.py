@@ -98,7 +98,7 @@ def _run(where: str, load: Any) -> Any:
         return load()
     except SyntaxError as error:
         raise PropertyError(f"{error.filename}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and where.startswith(error.name):
             raise PropertyError(
                 f"{where}: there is no such module; a file is named file.py:Name"

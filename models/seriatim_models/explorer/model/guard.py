@@ -72,7 +72,8 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (time, "monotonic_ns", "world.now()"),
     (time, "perf_counter", "world.now()"),
     (time, "perf_counter_ns", "world.now()"),
-    *((os, name, PROCESS) for name in ("wait", "waitpid", "system", "fork", "posix_spawn", "kill", "killpg")),
+    *((os, name, PROCESS) for name in (
+        "wait", "waitpid", "system", "fork", "posix_spawn", "kill", "killpg", "_exit", "abort")),
     *((os, name, NETWORK) for name in ("pipe", "pipe2", "eventfd", "mkfifo", "openpty")),
     *((signal, name, SIGNAL) for name in (
         "signal", "alarm", "setitimer", "raise_signal", "pause", "sigwait", "sigwaitinfo", "sigtimedwait",

@@ -219,8 +219,10 @@ def run_to_the_end(
     ex.begins()
     try:
         body()
-    except SystemExit:
-        pass
+    except SystemExit as error:
+        if isinstance(ex.heads.get(thread), MainThread) and not ex.closing:
+            ex.search.traceback = user_traceback(error)
+            ex.failed(thread, error)  # to pytest, too, it is one: nothing behind it is tested
     except (ExplorerError, greenlet.GreenletExit):
         raise
     except BaseException as error:

@@ -31,7 +31,7 @@ from seriatim_models.explorer.search.point_of_no_return import point_of_no_retur
 from seriatim_models.explorer.search.runner import Observer, Runner
 from seriatim_models.explorer.search.shrink import Shrinker
 from seriatim_models.explorer.trace import replay_token
-from seriatim_models.explorer.trace.counterexample import Violation
+from seriatim_models.explorer.trace.counterexample import Counterexample, Violation
 from seriatim_models.explorer.trace.cycles import longest_spin
 from seriatim_models.explorer.trace.replay_run import counterexample, follow, tokened
 
@@ -360,15 +360,8 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
     )
     if runner.found:
         schedule, wrong = runner.found[0]
-        case = counterexample(runner, name, schedule, wrong)
-        lost = partial(
-            point_of_no_return,
-            runner.program,
-            case,
-            setting=setting,
-            on_execution=runner.on_execution,
-        )
-        result.counterexample = replace(case, lost=lost)
+        case = _repeatable(runner, counterexample(runner, name, schedule, wrong))
+        result.counterexample = case
         result.verdict = "violated"
         result.why = f"{case.what} (execution {result.executions}, {len(case.events)} steps)"
     elif untested := _untested(runner):
@@ -392,6 +385,18 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
     if runner.split is not None:
         result.why += f"; {runner.split}"
     return result
+
+
+def _repeatable(runner: Runner, case: Counterexample) -> Counterexample:
+    """The case with what finds its point of no return, under the setting with which it was found itself."""
+    lost = partial(
+        point_of_no_return,
+        runner.program,
+        case,
+        setting=runner.setting,
+        on_execution=runner.on_execution,
+    )
+    return replace(case, lost=lost)
 
 
 def _untested(runner: Runner) -> str:
