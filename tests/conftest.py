@@ -10,9 +10,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-os.environ.pop(
-    "COLUMNS", None
-)  # of a developer's shell, or xdist's: a test that needs a width says which
+# Of a developer's shell, or xdist's: a test that needs a width says which.
+os.environ.pop("COLUMNS", None)
 
 SHARED = {
     "spark": re.compile(r"tests/pipeline/test_(bad_input|ingest|spark|stream)\.py|::TestOnSpark::"),
