@@ -70,6 +70,31 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_shows(
     assert (case._repr_html_() in page) != declared
 
 
+def test_a_look_that_found_none_says_so_and_a_value_is_shown_as_it_was() -> None:
+    def program(world: World) -> None:
+        box, seen = world.cell(None, name="box"), []
+
+        def work() -> None:
+            box.get()
+            seen.append(1)
+            box.set(seen)
+            seen.append(2)
+            box.get_and_set(None)
+
+        world.spawn(work, name="a")
+        world.at_end(lambda: "IM-1: wrong")
+
+    case = explore(program).counterexample
+    assert case is not None
+    assert [str(step) for step in case.events] == [
+        "box.get() -> None",
+        "box.set([1])",
+        "box.get_and_set(None) -> [1, 2]",
+    ]
+    assert repr(case).startswith("<Counterexample of program: IM-1: wrong; 3 steps, explore(")
+    assert "\n" not in repr(case)
+
+
 def test_a_livelock_is_shown_once_round() -> None:
     case = explore(MISTAKES["spinning"][0], max_steps=400).counterexample
     assert case is not None

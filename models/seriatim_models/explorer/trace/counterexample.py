@@ -93,7 +93,7 @@ def undecided() -> None:
     """Nothing: what `Counterexample.lost` returns where the program cannot be run again."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counterexample:
     """One execution in which something is wrong."""
 
@@ -149,6 +149,10 @@ class Counterexample:
             "body{font:15px/1.4 system-ui,sans-serif;margin:2em;max-width:80em}"
             f"</style><h1>{name}</h1>{_html(self)}</html>"
         )
+
+    def __repr__(self) -> str:
+        name = self.program or "program"
+        return f"<Counterexample of {name}: {self.what}; {len(self.events)} steps, {self.replay}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the columns of `text`, as a table whose style stays its own."""

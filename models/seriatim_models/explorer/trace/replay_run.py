@@ -7,8 +7,10 @@ from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_
 from seriatim_models.explorer.model.guard import line_of
 from seriatim_models.explorer.model.operations import (
     CallBoundary,
+    Get,
     Join,
     Spawn,
+    Swap,
     Thread,
     Wait,
     shown,
@@ -100,8 +102,8 @@ def _taken(ex: Execution, thread: Thread, alternative: int, last_could: bool) ->
     result = ex.step(thread, alternative)
     if isinstance(op, Spawn):
         shows = str(result.name)
-    elif result is None or isinstance(op, Wait):
-        shows = ""
+    elif isinstance(op, Wait) or (result is None and not isinstance(op, Get | Swap)):
+        shows = ""  # a look that found None shows None
     else:
         shows = shown(result)
     preempts = last_could and previous != thread.name and not thread.virtual
