@@ -34,6 +34,9 @@ SYSTEM.declare("granted", Consumer, Int)  # all that it ever was allowed
 SYSTEM.declare("spent", Consumer, Int)  # what it acquired, or was shown
 SYSTEM.declare("in_flight", Consumer, Int)  # paid, and not decided yet
 SYSTEM.declare("obtained", Consumer, Int)  # how often something was acquired for it, or shown
+SYSTEM.declare("served_last", Consumer)  # the one behind whom a push begins
+SYSTEM.declare("serves", Thread, Bool)  # it obtained something, and has not said for whom
+SYSTEM.declare("served", Thread, Consumer)  # for this one
 SYSTEM.declare("paid", Thread, Bool)  # by this thread
 SYSTEM.declare("payer", Thread, Consumer)
 
@@ -63,7 +66,7 @@ def start(s: SymbolicState) -> Term:
         every(Consumer, fresh),
         Not(s.alone()),
         Not(s.admitting()),
-        every(Thread, lambda t: Not(Or(s.paid(t), s.admits(t)))),
+        every(Thread, lambda t: Not(Or(s.paid(t), s.admits(t), s.serves(t)))),
         every(Thread, Consumer, lambda t, c: Not(s.sends(t, c))),
     )
 
@@ -194,13 +197,23 @@ def obtain(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
         in_flight=at(s.in_flight, c, s.in_flight(c) - less),
         paid=at(s.paid, t, And(s.paid(t), Not(s.limited(c)))),
         obtained=at(s.obtained, c, s.obtained(c) + 1),
+        serves=at(s.serves, t, True),
+        served=at(s.served, t, c),
     )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def be_served_last(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A queue that pushes keeps, still under the send lock, for whom something was obtained last."""
+    guard = And(s.pushed(), s.sends(t, c), s.serves(t), s.served(t) == c)
+    return guard, s.but(served_last=at(s.served_last, c), serves=at(s.serves, t, False))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def send(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """What was acquired is written to the client; a queue that pushes does so under the send lock."""
-    return And(s.obtained(c) > 0, Implies(s.pushed(), s.sends(t, c))), s
+    locked = And(s.sends(t, c), Not(s.serves(t)))
+    return And(s.obtained(c) > 0, Implies(s.pushed(), locked)), s
 
 
 @SYSTEM.action(t=Thread)
@@ -273,6 +286,12 @@ def closed_once(s: SymbolicState, c: Term) -> Term:
     )
 
 
+@SYSTEM.invariant("SO-7", t=Thread, c=Consumer)
+def who_is_served_obtained(s: SymbolicState, t: Term, c: Term) -> Term:
+    """For whom a thread obtained something, something was obtained."""
+    return And(Implies(And(s.serves(t), s.served(t) == c), s.obtained(c) > 0), s.obtained(c) >= 0)
+
+
 # ---- what follows
 
 
@@ -322,6 +341,13 @@ def not_closed_while_it_sends(s: SymbolicState, after: SymbolicState, t: Term, c
     """While a thread has the send lock, no other closes the consumer."""
     closes = And(s.wish(c) != CLOSED, after.wish(c) == CLOSED)
     return Implies(closes, And(s.sending(c), Implies(s.sends(t, c), after.sends(t, c))))
+
+
+@SYSTEM.step("SO-7", c=Consumer)
+def the_turn_is_taken_by_who_obtained(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """Who is kept as served last has obtained something, or was shown it."""
+    named = And(after.served_last() == c, s.served_last() != c)
+    return Implies(named, s.obtained(c) > 0)
 
 
 # ---- what is possible
@@ -395,3 +421,12 @@ def obtain_for_the_closed(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Sym
 def want_without_credit(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A consumer resumes, and could not pay for anything."""
     return s.wish(c) == NOTHING, want(s, c)[1]
+
+
+@SYSTEM.broken(
+    "be_served_last", "the_turn_is_taken_by_who_obtained", "SO-7", "a turn that an attempt in vain takes",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def be_tried_last(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Whom a push came to last is kept, whether or not it obtained anything."""
+    return And(s.pushed(), s.sends(t, c)), s.but(served_last=at(s.served_last, c))

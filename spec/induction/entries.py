@@ -308,6 +308,7 @@ def acquire(s: SymbolicState, t: Term, e: Term, c: Term) -> tuple[Term, Symbolic
     guard = And(
         available(s, e),
         s.acquires(c),
+        s.registered(c),
         s.wants(c, e),
         s.looking(t),
         s.whose(t) == c,
@@ -412,8 +413,9 @@ def register(s: SymbolicState, c: Term, k: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(c=Consumer)
 def unregister(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A consumer leaves, and nobody owes it anything."""
-    return s.registered(c), s.but(
+    """A consumer that holds nothing leaves, and nobody owes it anything."""
+    guard = And(s.registered(c), every(Entry, lambda e: Not(s.holds(c, e))))
+    return guard, s.but(
         registered=at(s.registered, c, False),
         owes=lambda t, e, d: And(s.owes(t, e, d), d != c),
     )
@@ -742,6 +744,12 @@ def not_found_twice(s: SymbolicState, t: Term) -> Term:
     return Implies(And(fresh, there), And(s.passed(t), Not(s.found(t))))
 
 
+@SYSTEM.invariant("ES-5", c=Consumer, e=Entry)
+def holders_are_there(s: SymbolicState, c: Term, e: Term) -> Term:
+    """Who holds an entry is registered."""
+    return Implies(s.holds(c, e), s.registered(c))
+
+
 # ---- what follows
 
 
@@ -749,6 +757,12 @@ def not_found_twice(s: SymbolicState, t: Term) -> Term:
 def at_most_one_acquirer(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
     """Two clients that both believe that they hold an entry are one."""
     return Implies(And(s.holds(c, e), s.holds(d, e)), c == d)
+
+
+@SYSTEM.safe("ES-5", c=Consumer, e=Entry)
+def who_has_left_holds_nothing(s: SymbolicState, c: Term, e: Term) -> Term:
+    """What a consumer acquired it has given back, or is done with, before it leaves the list of all."""
+    return Implies(s.holds(c, e), s.registered(c))
 
 
 @SYSTEM.safe("MG-1", e=Entry, f=Entry)
@@ -1053,3 +1067,9 @@ def rewind_browsers_too(
 def unhold_early(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """Housekeeping makes a delayed entry available whatever the clock shows."""
     return s.status(e) == DELAYED, unhold(s, t, e)[1]
+
+
+@SYSTEM.broken("unregister", "holders_are_there", "ES-5", "leaves, then lets go", c=Consumer)
+def unregister_first(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer leaves while it holds entries, and gives them back when others have been admitted."""
+    return s.registered(c), unregister(s, c)[1]

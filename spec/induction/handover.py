@@ -279,17 +279,21 @@ def never_on_two_threads(s: SymbolicState, t: Term, u: Term, c: Term) -> Term:
     return Implies(And(s.runs(t, c), s.runs(u, c)), t == u)
 
 
-@SYSTEM.safe("WK-6", g=Target, n=Session)
-def nobody_is_left_waiting(s: SymbolicState, g: Term, n: Term) -> Term:
-    """When no thread is bound to anything and no permit lies there, nothing waits."""
-    quiet = And(
+def quiet(s: SymbolicState) -> Term:
+    """No thread is bound to anything, and no permit lies there."""
+    return And(
         every(Thread, Session, lambda t, m: Not(Or(s.to_queue(t, m), s.serves(t, m)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_schedule(t, c), s.to_submit(t, c)))),
         every(Thread, Connection, lambda t, c: Not(Or(s.to_check(t, c), s.runs(t, c)))),
         every(Thread, Connection, lambda t, c: Not(s.to_permit(t, c))),
         every(Permit, lambda p: Not(in_use(s, p))),
     )
-    return Implies(quiet, Not(Or(s.waits(g), s.queued(n))))
+
+
+@SYSTEM.safe("WK-6", g=Target, n=Session)
+def nobody_is_left_waiting(s: SymbolicState, g: Term, n: Term) -> Term:
+    """When no thread is bound to anything and no permit lies there, nothing waits."""
+    return Implies(quiet(s), Not(Or(s.waits(g), s.queued(n))))
 
 
 # ---- what is possible

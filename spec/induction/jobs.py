@@ -6,8 +6,9 @@ spent counts as credit. Whoever makes this so, by whatever call, is bound to see
 that it is not so any more: it, or somebody else, has delivered the message. A job clears its flag first, and then
 comes to every consumer until it finds nothing for that one (rule 6).
 
-How a message stops being deliverable, `entries` and `consumers` say. That what is submitted will run is the
-executor's promise. Browsers, and who is served first, are not here.
+Whoever raises the flag submits the job, by a permit of the executor, and one of the executor's threads draws that.
+How a message stops being deliverable, `entries` and `consumers` say. That a permit which lies there is drawn some time
+is the executor's promise. Browsers, and who is served first, are not here.
 """
 
 from z3 import And, BoolSort, DeclareSort, Implies, Not, Or
@@ -32,6 +33,9 @@ SYSTEM.declare(
 )  # a job on its account, whether or not it could go to anybody
 SYSTEM.declare("answered", Message, Bool)  # a job is pending, or has begun, since then
 SYSTEM.declare("pending", Bool)
+SYSTEM.declare("to_submit", Thread, Bool)  # it has raised the flag, its permit to come
+SYSTEM.declare("lies", Bool)  # a permit, that may be drawn
+SYSTEM.declare("drawn", Thread, Bool)  # it has drawn that, and not begun the job
 SYSTEM.declare("looks", Thread, Bool)  # it runs a job
 SYSTEM.declare(
     "seen", Thread, Consumer, Message, Bool
@@ -41,9 +45,9 @@ SYSTEM.declare(
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
     return And(
-        Not(s.pending()),
+        Not(Or(s.pending(), s.lies())),
         every(Consumer, Message, lambda c, m: Not(s.deliverable(c, m))),
-        every(Thread, lambda t: Not(s.looks(t))),
+        every(Thread, lambda t: Not(Or(s.looks(t), s.to_submit(t), s.drawn(t)))),
         every(Thread, Consumer, Message, lambda t, c, m: Not(s.bound(t, c, m))),
         every(Message, lambda m: Not(s.offered(m))),
         every(Thread, Message, lambda t, m: Not(s.owes(t, m))),
@@ -115,7 +119,21 @@ def followed_by_a_job(s: SymbolicState, t: Term) -> SymbolicState:
 @SYSTEM.action(t=Thread)
 def set_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set of the flag: whoever wins submits a job."""
-    return Not(s.pending()), followed_by_a_job(s, t).but(pending=at(s.pending, True))
+    return Not(s.pending()), followed_by_a_job(s, t).but(
+        pending=at(s.pending, True), to_submit=at(s.to_submit, t, True)
+    )
+
+
+@SYSTEM.action(t=Thread)
+def submit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """It hands the job to the executor, and gives a permit for it."""
+    return s.to_submit(t), s.but(to_submit=at(s.to_submit, t, False), lies=at(s.lies, True))
+
+
+@SYSTEM.action(t=Thread)
+def draw_permit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A thread of the executor that runs no job draws the permit."""
+    return And(s.lies(), Not(s.looks(t))), s.but(lies=at(s.lies, False), drawn=at(s.drawn, t, True))
 
 
 @SYSTEM.action(t=Thread)
@@ -127,7 +145,8 @@ def find_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread)
 def begin_job(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """Rule 6: the flag is cleared first. Whatever comes from now on starts another job."""
-    return And(s.pending(), Not(s.looks(t))), s.but(
+    return And(s.drawn(t), Not(s.looks(t))), s.but(
+        drawn=at(s.drawn, t, False),
         pending=at(s.pending, False),
         looks=at(s.looks, t, True),
         seen=lambda u, c, m: And(u != t, s.seen(u, c, m)),
@@ -157,6 +176,7 @@ def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 
 def nothing_to_do(s: SymbolicState, t: Term) -> Term:
     return And(
+        Not(s.to_submit(t)),
         every(Consumer, Message, lambda c, m: Not(s.bound(t, c, m))),
         every(Message, lambda m: Not(s.owes(t, m))),
     )
@@ -171,6 +191,19 @@ def somebody_comes(s: SymbolicState, c: Term, m: Term) -> Term:
     bound = some(Thread, lambda t: s.bound(t, c, m))
     looking = some(Thread, lambda t: And(s.looks(t), Not(s.seen(t, c, m))))
     return Implies(s.deliverable(c, m), Or(bound, s.pending(), looking))
+
+
+@SYSTEM.invariant("WK-1", t=Thread, u=Thread)
+def on_its_way(s: SymbolicState, t: Term, u: Term) -> Term:
+    """A pending job is about to be submitted, lies with the executor, or was drawn there: one of the three."""
+    has, other = Or(s.to_submit(t), s.drawn(t)), Or(s.to_submit(u), s.drawn(u))
+    somewhere = Or(s.lies(), some(Thread, lambda v: Or(s.to_submit(v), s.drawn(v))))
+    return And(
+        s.pending() == somewhere,
+        Not(And(has, s.lies())),
+        Not(And(s.to_submit(t), s.drawn(t))),
+        Implies(And(has, other), t == u),
+    )
 
 
 @SYSTEM.invariant("IM-3", c=Consumer, m=Message)
@@ -191,10 +224,10 @@ def owed_until_it_is_done(s: SymbolicState, m: Term) -> Term:
 
 @SYSTEM.safe("WK-1", c=Consumer, m=Message)
 def at_rest_nothing_could_go(s: SymbolicState, c: Term, m: Term) -> Term:
-    """When no thread is bound to anything, no job is pending and none runs, nothing could go to anybody."""
+    """When no thread is bound to anything, no permit lies there and no job runs, nothing could go to anybody."""
     quiet = And(
-        Not(s.pending()),
-        every(Thread, lambda t: Not(s.looks(t))),
+        Not(s.lies()),
+        every(Thread, lambda t: Not(Or(s.looks(t), s.to_submit(t), s.drawn(t)))),
         every(Thread, Consumer, Message, lambda t, d, n: Not(s.bound(t, d, n))),
     )
     return Implies(quiet, Not(s.deliverable(c, m)))
@@ -221,13 +254,6 @@ def comes_during_a_job(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
 
 
 # ---- broken variants
-
-
-@SYSTEM.broken("end_job", "somebody_comes", "WK-1", "mutant job-clears-flag-last", t=Thread)
-def end_job_and_clear(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """The flag is cleared when the job is over: what came during it, and found the flag up, waits for ever."""
-    guard, after = end_job(s, t)
-    return guard, after.but(pending=at(s.pending, False))
 
 
 @SYSTEM.broken("end_job", "somebody_comes", "WK-1", "mutant job-stops-at-the-first", t=Thread)
@@ -257,3 +283,17 @@ def offer_in_silence(s: SymbolicState, t: Term, m: Term) -> tuple[Term, Symbolic
     """A message is available that nobody can take at present, and no job comes to see."""
     guard, after = offer(s, t, m)
     return guard, after.but(owes=s.owes)
+
+
+@SYSTEM.broken("set_pending", "on_its_way", "WK-1", "a job that nobody submits", t=Thread)
+def raise_the_flag_only(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The flag says that a job is pending, and the executor was given none."""
+    guard, after = set_pending(s, t)
+    return guard, after.but(to_submit=s.to_submit)
+
+
+@SYSTEM.broken("begin_job", "on_its_way", "WK-1", "mutant job-clears-flag-last", t=Thread)
+def begin_and_keep_the_flag(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A job that begins leaves the flag as it is: what comes during it finds the flag up, and submits no other."""
+    guard, after = begin_job(s, t)
+    return guard, after.but(pending=s.pending)

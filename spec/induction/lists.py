@@ -1,13 +1,14 @@
 """In which list of the queue a consumer is: for any number of consumers and threads (QL-1).
 
 A move between lists is two steps, under the consumer's own lock: out of the one, into the other.
+Interested is a list for each priority; a walk comes to those that stand in the manager's field, and none is taken out.
 """
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
 
-Consumer, Thread = map(DeclareSort, ("Consumer", "Thread"))
+Consumer, Thread, Level = map(DeclareSort, ("Consumer", "Thread", "Level"))
 List, LISTS = EnumSort(
     "List", ("REMOVED", "NON_ACQUIRING", "NOT_INTERESTED", "INTERESTED", "NOTIFIED")
 )
@@ -17,9 +18,11 @@ Place, (OUTSIDE, INSIDE, BETWEEN, DONE) = EnumSort(
 )
 Bool = BoolSort()
 
-SYSTEM = TransitionSystem("lists", "the lists of the consumer manager", (Consumer, Thread))
+SYSTEM = TransitionSystem("lists", "the lists of the consumer manager", (Consumer, Thread, Level))
 
 SYSTEM.declare("acquires", Consumer, Bool, rigid=True)
+SYSTEM.declare("level", Consumer, Level, rigid=True)  # its priority
+SYSTEM.declare("there", Level, Bool)  # a walk comes to the list of the Interested of this priority
 SYSTEM.declare("in_all", Consumer, Bool)
 SYSTEM.declare("begun", Consumer, Bool)  # it has been put into its first list
 SYSTEM.declare("closed", Consumer, Bool)  # from here on it leads to no work
@@ -44,6 +47,7 @@ def start(s: SymbolicState) -> Term:
             ),
         ),
         every(Thread, lambda t: s.place(t) == OUTSIDE),
+        every(Level, lambda k: Not(s.there(k))),
     )
 
 
@@ -107,11 +111,22 @@ def left(s: SymbolicState, t: Term, c: Term, to: Term) -> SymbolicState:
     )
 
 
+@SYSTEM.action(k=Level)
+def add_list(s: SymbolicState, k: Term) -> tuple[Term, SymbolicState]:
+    """The first consumer of a priority is about to come into Interested: a list for those of its kind."""
+    return Not(s.there(k)), s.but(there=at(s.there, k, True))
+
+
 @SYSTEM.action(t=Thread, c=Consumer)
 def enter(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """Then it puts the consumer into the other list, if there is one."""
-    guard = And(s.place(t) == BETWEEN, s.moves(t) == c)
-    return guard, s.but(
+    """Then it puts the consumer into the other list, if there is one, and one that a walk comes to."""
+    found = Implies(s.listed(c) == INTERESTED, s.there(s.level(c)))
+    guard = And(s.place(t) == BETWEEN, s.moves(t) == c, found)
+    return guard, entered(s, t, c)
+
+
+def entered(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
+    return s.but(
         member=lambda d, kind: Or(
             s.member(d, kind), And(d == c, kind == s.listed(c), kind != REMOVED)
         ),
@@ -179,6 +194,12 @@ def of_its_kind(s: SymbolicState, c: Term) -> Term:
     )
 
 
+@SYSTEM.invariant("QL-1", c=Consumer)
+def in_a_list_that_is_there(s: SymbolicState, c: Term) -> Term:
+    """Who is Interested is in a list that a walk comes to."""
+    return Implies(s.member(c, INTERESTED), s.there(s.level(c)))
+
+
 @SYSTEM.safe("QL-1", c=Consumer, one=List, other=List)
 def at_most_one_list(s: SymbolicState, c: Term, one: Term, other: Term) -> Term:
     """At no time is a consumer in two lists."""
@@ -196,6 +217,18 @@ def exactly_one_list(s: SymbolicState, c: Term) -> Term:
 def in_no_list_after_all(s: SymbolicState, c: Term, kind: Term) -> Term:
     """Who is not in the list of all is in no other."""
     return Implies(Not(s.in_all(c)), Not(s.member(c, kind)))
+
+
+@SYSTEM.safe("QL-1", c=Consumer, k=Level)
+def a_walk_comes_to_the_interested(s: SymbolicState, c: Term, k: Term) -> Term:
+    """A walk over the lists that are there comes to the list of everybody who is Interested."""
+    return Implies(And(s.member(c, INTERESTED), s.level(c) == k), s.there(k))
+
+
+@SYSTEM.step("QL-1", k=Level)
+def a_list_stays(s: SymbolicState, after: SymbolicState, k: Term) -> Term:
+    """A list of the Interested that a walk comes to is there for good."""
+    return Implies(s.there(k), after.there(k))
 
 
 @SYSTEM.witness(c=Consumer, d=Consumer)
@@ -231,3 +264,17 @@ def leave_without_a_mark(
 def leave_all_first(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A closing consumer is deleted from the list of all before it lost its interest."""
     return And(s.closed(c), s.in_all(c)), leave_all(s, c)[1]
+
+
+@SYSTEM.broken(
+    "enter", "in_a_list_that_is_there", "QL-1", "a list that no walk knows", t=Thread, c=Consumer
+)
+def enter_unseen(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It comes into a list of the Interested of its priority that the manager does not have yet."""
+    return And(s.place(t) == BETWEEN, s.moves(t) == c), entered(s, t, c)
+
+
+@SYSTEM.broken("add_list", "a_list_stays", "QL-1", "a compare-and-set that drops a list", k=Level)
+def replace_lists(s: SymbolicState, k: Term) -> tuple[Term, SymbolicState]:
+    """The new list takes the place of all others, and whoever is in those is not found any more."""
+    return Not(s.there(k)), s.but(there=lambda j: j == k)

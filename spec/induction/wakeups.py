@@ -9,11 +9,11 @@ pulls for a consumer. A *walk* goes over the Interested consumers and wakes the 
 What is borrowed: a move between lists is one step here (`lists`, `at_most_one_list`), a walk comes to
 everybody who is Interested all the while (`nodes`, `nothing_live_between`), and a look may miss a message only while
 the thread that made it available still owes rewinds, which it does before its walk (`entries`,
-`a_look_misses_nothing`). That a permit leads to a pull is the hand-over's promise (`handover`,
-`nobody_is_left_waiting`).
+`a_look_misses_nothing`). A wake-up that is given lies there until the client draws it, which is the hand-over's promise
+(`handover`, `nobody_is_left_waiting`). Each of these is a lemma of `composition.py`.
 """
 
-from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
+from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, IntSort, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
@@ -24,7 +24,7 @@ List, (NOT_INTERESTED, INTERESTED, NOTIFIED) = EnumSort(
 Phase, (IDLE, AWAKE, PULLING, LOOKING, DRY, TAKEN) = EnumSort(
     "Phase", ("IDLE", "AWAKE", "PULLING", "LOOKING", "DRY", "TAKEN")
 )
-Bool = BoolSort()
+Bool, Int = BoolSort(), IntSort()
 
 SYSTEM = TransitionSystem("wakeups", "who is woken and who rests", (Message, Consumer, Thread))
 
@@ -39,6 +39,8 @@ SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes 
 
 SYSTEM.declare("listed", Consumer, List)
 SYSTEM.declare("permit", Consumer, Bool)  # it was woken, and no pull has begun since
+SYSTEM.declare("lies", Consumer, Int)  # wake-ups that nobody has drawn yet
+SYSTEM.declare("drawn", Consumer, Bool)  # its client has drawn one, and no pull has begun since
 SYSTEM.declare("giving", Thread, Consumer, Bool)  # moved to Notified by the thread, not yet woken
 SYSTEM.declare("phase", Consumer, Phase)  # how far a pull for it is
 SYSTEM.declare("runs", Consumer, Thread)  # who pulls for it
@@ -64,7 +66,7 @@ def start(s: SymbolicState) -> Term:
         every(Message, lambda m: Not(s.available(m))),
         every(Thread, Message, lambda t, m: Not(s.preparing(t, m))),
         every(Consumer, lambda c: And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE)),
-        every(Consumer, lambda c: Not(s.permit(c))),
+        every(Consumer, lambda c: And(Not(Or(s.permit(c), s.drawn(c))), s.lies(c) == 0)),
         every(Thread, Consumer, lambda t, c: Not(Or(s.todo(t, c), s.giving(t, c)))),
         every(Thread, Consumer, lambda t, c: Not(Or(s.leaving(t, c), s.owing(t, c)))),
         every(Thread, lambda t: Not(s.walking(t))),
@@ -218,7 +220,25 @@ def notify(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, c=Consumer)
 def wake(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Having moved it, it wakes the consumer."""
-    return s.giving(t, c), s.but(giving=at(s.giving, t, c, False), permit=at(s.permit, c, True))
+    return s.giving(t, c), s.but(
+        giving=at(s.giving, t, c, False),
+        permit=at(s.permit, c, True),
+        lies=at(s.lies, c, s.lies(c) + 1),
+    )
+
+
+@SYSTEM.action(c=Consumer, n=Int)
+def draw(s: SymbolicState, c: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """Its client draws a wake-up, or several at once: `n` are left."""
+    guard = And(n >= 0, n < s.lies(c))
+    return guard, s.but(lies=at(s.lies, c, n), drawn=at(s.drawn, c, True))
+
+
+@SYSTEM.action(c=Consumer)
+def let_it_be(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """It finds that the consumer has lost its interest meanwhile, and does not pull."""
+    guard = And(s.drawn(c), s.listed(c) == NOT_INTERESTED)
+    return guard, s.but(drawn=at(s.drawn, c, False), permit=at(s.permit, c, False))
 
 
 # ---- a pull
@@ -229,7 +249,10 @@ def begin_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
     """A thread pulls for the consumer: because that was woken, because it took something, or on its own account."""
     guard = And(Or(s.phase(c) == IDLE, s.phase(c) == AWAKE), Not(s.walking(t)))
     return guard, s.but(
-        phase=at(s.phase, c, PULLING), runs=at(s.runs, c, t), permit=at(s.permit, c, False)
+        phase=at(s.phase, c, PULLING),
+        runs=at(s.runs, c, t),
+        permit=at(s.permit, c, False),
+        drawn=at(s.drawn, c, False),
     )
 
 
@@ -357,6 +380,12 @@ def a_walk_has_somewhere_to_go(s: SymbolicState, t: Term, c: Term) -> Term:
     return Implies(s.todo(t, c), s.walking(t))
 
 
+@SYSTEM.invariant("WK-8", c=Consumer)
+def a_wake_up_is_not_lost(s: SymbolicState, c: Term) -> Term:
+    """Who was woken, and has not pulled since, has a wake-up that lies there, or was drawn."""
+    return And(s.lies(c) >= 0, Implies(s.permit(c), Or(s.lies(c) > 0, s.drawn(c))))
+
+
 @SYSTEM.invariant("WK-1", c=Consumer)
 def the_notified_are_woken(s: SymbolicState, c: Term) -> Term:
     """Who is in Notified was woken, is being woken, or is in a pull that will be followed by another."""
@@ -397,10 +426,10 @@ def no_lost_wakeup(s: SymbolicState, c: Term, m: Term) -> Term:
 
 
 def quiet(s: SymbolicState) -> Term:
-    """No thread is bound to anything, and nobody is woken or pulls."""
+    """No thread is bound to anything, no wake-up lies there or was drawn for nothing, and nobody pulls."""
     return And(
         every(Thread, lambda t: Not(busy(s, t))),
-        every(Consumer, lambda x: And(Not(s.permit(x)), s.phase(x) == IDLE)),
+        every(Consumer, lambda x: And(s.lies(x) == 0, Not(s.drawn(x)), s.phase(x) == IDLE)),
     )
 
 
@@ -497,3 +526,10 @@ def notify_and_forget(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Symboli
     """It moves the consumer to Notified, and does not wake it."""
     guard, after = notify(s, t, c)
     return guard, after.but(giving=s.giving)
+
+
+@SYSTEM.broken("draw", "a_wake_up_is_not_lost", "WK-8", "a wake-up that nobody follows", c=Consumer, n=Int)  # fmt: skip
+def draw_and_forget(s: SymbolicState, c: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """Its client draws a wake-up, and is not bound to pull."""
+    guard, after = draw(s, c, n)
+    return guard, after.but(drawn=s.drawn)

@@ -1,5 +1,6 @@
 """The inductive proofs: all that is claimed is proved, and whatever is broken on purpose is refuted."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import z3
 
 from seriatim_workshop.formal import induction, reach, theory
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
+from seriatim_workshop.formal.wording import PHRASES
 
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 
@@ -100,6 +102,52 @@ def test_every_path_that_is_kept_leads_to_its_goal() -> None:
     every = [goal for system in SYSTEMS for goal in reach.goals(system)]
     assert kept.keys() == {goal.id for goal in every}
     assert [why for goal in every if (why := reach.check(goal, kept[goal.id]))] == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+def test_a_guard_is_worded_whatever_function_it_asks_for(system: TransitionSystem) -> None:
+    for name, function in system.functions.items():
+        phrase = PHRASES.get(f"{system.name}.{name}") or PHRASES.get(name)
+        assert phrase is not None, f"{system.name}.{name} has no words"
+        places = {int(digit) for digit in re.findall(r"{(\d)}", phrase)}
+        assert places <= {*range(function.arity())}, f"{system.name}.{name}: {phrase}"
+
+
+LENT = [(name, lender) for name, lemma in induction.lemmas().items() for lender in lemma.lenders]
+
+
+@pytest.mark.parametrize("name", induction.lemmas())
+def test_what_a_system_borrows_follows_from_what_another_proves(name: str) -> None:
+    lemma = induction.lemmas()[name]
+    assert induction.follows(lemma.lenders, lemma.conclusion)[0] == "proved"
+    for lender in lemma.lenders:
+        system, _, claim = lender.partition("/")
+        assert system != lemma.borrower
+        of = theory.load(system)
+        if claim in of.safety:
+            assert induction.safety(of, of.safety[claim])[0] == "proved"
+        else:
+            steps = (induction.preserves(of, a, of.steps[claim])[0] for a in of.actions.values())
+            assert {*steps} == {"proved"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "lender"), LENT)
+def test_a_lemma_does_not_follow_when_a_claim_says_less(
+    name: str, lender: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim that is missing is an error, and one that says nothing does not carry what is borrowed."""
+    monkeypatch.setattr(induction, "SECONDS_MAX", 5)
+    lemma = induction.lemmas()[name]
+    system, _, claim = lender.partition("/")
+    of = theory.load(system)
+    claims = of.safety if claim in of.safety else of.steps
+    empty = replace(claims[claim], body=lambda *states_and_parameters: z3.BoolVal(True))
+    monkeypatch.setitem(claims, claim, empty)
+    assert induction.follows(lemma.lenders, lemma.conclusion)[0] in ("refuted", "open")
+    monkeypatch.delitem(claims, claim)
+    with pytest.raises(KeyError, match=claim):
+        induction.follows(lemma.lenders, lemma.conclusion)
 
 
 def counter() -> TransitionSystem:

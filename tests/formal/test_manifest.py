@@ -5,6 +5,7 @@ from collections import defaultdict
 from seriatim_models.properties import PROPERTIES
 from seriatim_workshop.formal import SPEC, manifest, page
 from seriatim_workshop.formal.assumptions import ASSUMPTIONS
+from seriatim_workshop.formal.induction import lemmas
 from seriatim_workshop.formal.theory import load
 
 RUNS = manifest.read().runs
@@ -73,8 +74,14 @@ def test_the_tables_of_the_page_are_up_to_date() -> None:
 
 
 def test_what_one_system_assumes_and_another_proves_is_a_claim_there() -> None:
-    for assumed in ASSUMPTIONS:
-        if assumed.claim:
-            system, _, name = assumed.claim.partition("/")
-            assert name in {**load(system).safety, **load(system).steps}, assumed.claim
-            assert system not in assumed.systems
+    """Each lemma is assumed somewhere, and its row names the claims from which z3 derives it (`test_induction.py`)."""
+    borrowed = {assumed.lemma: assumed for assumed in ASSUMPTIONS if assumed.lemma}
+    assert borrowed.keys() == lemmas().keys()
+    for name, lemma in lemmas().items():
+        assert lemma.borrower in borrowed[name].systems
+        for lender in lemma.lenders:
+            system, _, claim = lender.partition("/")
+            assert claim in {**load(system).safety, **load(system).steps}, lender
+            assert system not in borrowed[name].systems
+            assert f"`{system}`" in borrowed[name].shown_by
+            assert f"`{claim}`" in borrowed[name].shown_by

@@ -348,6 +348,146 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "count by compare-and-set": (
+        "two-takers",
+        (
+            (
+                "        self.depth.add(1)\n",
+                "        while not self.depth.compare_and_set(seen := self.depth.get(), seen + 1):\n"
+                "            pass\n",
+            ),
+        ),
+    ),
+    "count down by compare-and-set": (
+        "two-takers",
+        (
+            (
+                "        self.depth.add(-1)\n",
+                "        while True:\n"
+                "            seen = self.depth.get()\n"
+                "            if self.depth.compare_and_set(seen, seen - 1):\n"
+                "                break\n",
+            ),
+        ),
+    ),
+    "restore by compare-and-set": (
+        "credit-in-vain",
+        (
+            (
+                "            self.credit.add(1)\n",
+                "            while True:\n"
+                "                left = self.credit.get()\n"
+                "                if self.credit.compare_and_set(left, left + 1):\n"
+                "                    return\n",
+            ),
+        ),
+    ),
+    "mark by compare-and-set": (
+        "close",
+        (
+            (
+                "        entry.marked.set(True)\n",
+                "        entry.marked.compare_and_set(False, True)\n",
+            ),
+        ),
+    ),
+    "browsers come last": (
+        "interest",
+        (
+            (
+                "        for consumer in self.manager.lists[NON_ACQUIRING].consumers():\n"
+                "            if consumer.has_interest(entry):\n"
+                "                self._notify(consumer)\n"
+                "        for consumer in self.manager.interested():\n"
+                "            if not entry.available():\n"
+                "                return\n"
+                "            if consumer.has_interest(entry) and self._notify(consumer):\n"
+                "                return\n",
+                "        for consumer in self.manager.interested():\n"
+                "            if not entry.available() or (consumer.has_interest(entry) and self._notify(consumer)):\n"
+                "                break\n"
+                "        for consumer in self.manager.lists[NON_ACQUIRING].consumers():\n"
+                "            if consumer.has_interest(entry):\n"
+                "                self._notify(consumer)\n",
+            ),
+        ),
+    ),
+    "try the acquisition again from what it is now": (
+        "group-released",
+        (
+            (
+                "            if not entry.change(seen, consumer.acquired):",
+                "            again = None if entry.change(seen, consumer.acquired) else entry.available()\n"
+                "            mine = entry.state.get() is consumer.acquired\n"
+                "            if not mine and not (again and entry.change(again, consumer.acquired)):",
+            ),
+        ),
+    ),
+    "rewind the youngest first": (
+        "subscribe-release",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                "            if consumer.acquires:  # a browser",
+                "        for consumer in reversed([*self.all.consumers()]):\n"
+                "            if consumer.acquires:  # a browser",
+            ),
+        ),
+    ),
+    "leave the group, then dispose": (
+        "group-freed",
+        (
+            (
+                "            self._dispose(entry)\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n"
+                "        return ok",
+                "            free = self.groups.leave(entry.message.group, consumer)\n"
+                "            self._dispose(entry)\n"
+                "            if free:\n"
+                "                self._announce_group(entry.message.group)\n"
+                "        return ok",
+            ),
+        ),
+    ),
+    "job lowers the flag by compare-and-set": (
+        "push-two",
+        (
+            (
+                "        self._job_pending.set(False)",
+                "        self._job_pending.compare_and_set(True, False)",
+            ),
+        ),
+    ),
+    "keep the turn by compare-and-set": (
+        "push-turns",
+        (
+            (
+                "                self._last_delivered.set(consumer.in_all)\n",
+                "                seen = self._last_delivered.get()\n"
+                "                if seen is not consumer.in_all:\n"
+                "                    self._last_delivered.compare_and_set(seen, consumer.in_all)\n",
+            ),
+        ),
+    ),
+    "housekeeping in two passes": (
+        "due-and-expired",
+        (
+            (
+                "        for entry in self.entries:\n            if self.host.now()",
+                "        for entry in [*self.entries]:\n            if self.host.now()",
+            ),
+        ),
+    ),
+    "drop what has expired when it is seen": (
+        "expiring",
+        (
+            (
+                "            and not self._expired(node)\n",
+                "            and (not self._expired(node) or (node.change(seen, DEQUEUED) and self._dispose(node)))\n",
+            ),
+        ),
+    ),
 }
 """What is changed -> a program in which it matters, and the edits."""
 
@@ -641,6 +781,253 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
                 "                self._notify_other(consumer)\n"
                 "\n",
                 "\n",
+            ),
+        ),
+    ),
+    "a rewind that lost gives up": (
+        "release-behind",
+        "entries",
+        "owes any consumer a rewind for m1",
+        (
+            (
+                '            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):\n'
+                "                return\n",
+                '            consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind"))\n'
+                "            return\n",
+            ),
+        ),
+    ),
+    "dequeue from whatever it is": (
+        "release-not-mine",
+        "entries",
+        "owner of m1",
+        (
+            (
+                "        ok = entry.change(consumer.acquired, DEQUEUED)\n",
+                "        ok = entry.change(entry.state.get(), DEQUEUED)\n",
+            ),
+        ),
+    ),
+    "who lost the expiry disposes too": (
+        "expiring",
+        "entries",
+        "made no entry DEQUEUED",
+        (
+            (
+                "                and entry.change(seen, DEQUEUED)\n",
+                "                and (entry.change(seen, DEQUEUED) or True)\n",
+            ),
+        ),
+    ),
+    "into the new list first": (
+        "pause-and-take",
+        "lists",
+        "moves to INTERESTED",
+        (
+            (
+                "            if consumer.in_list is not None:\n"
+                "                self._list(origin, consumer.priority).delete(consumer.in_list)\n"
+                "            consumer.listed = to\n"
+                "            consumer.in_list = None\n"
+                "            if to != REMOVED:\n"
+                "                members = self._list(to, consumer.priority)\n"
+                "                consumer.in_list = ListEntry(self.host, members.name, consumer)\n"
+                "                members.add(consumer.in_list)\n",
+                "            before = consumer.in_list\n"
+                "            consumer.listed = to\n"
+                "            consumer.in_list = None\n"
+                "            if to != REMOVED:\n"
+                "                members = self._list(to, consumer.priority)\n"
+                "                consumer.in_list = ListEntry(self.host, members.name, consumer)\n"
+                "                members.add(consumer.in_list)\n"
+                "            if before is not None:\n"
+                "                self._list(origin, consumer.priority).delete(before)\n",
+            ),
+        ),
+    ),
+    "size before the mark": (
+        "close",
+        "nodes",
+        "has deleted nothing",
+        (
+            (
+                "        entry.marked.set(True)\n        self.size.add(-1)\n",
+                "        self.size.add(-1)\n        entry.marked.set(True)\n",
+            ),
+        ),
+    ),
+    "wakes, then moves": (
+        "enqueue-rest",
+        "wakeups",
+        "has not moved it",
+        (
+            (
+                "        if not self.manager.set_notified(consumer, True):\n"
+                "            return False\n"
+                '        self.host.record("notify", sub=consumer.name)\n'
+                "        consumer.target.notify_work(consumer)\n"
+                "        return True\n",
+                '        self.host.record("notify", sub=consumer.name)\n'
+                "        consumer.target.notify_work(consumer)\n"
+                "        return self.manager.set_notified(consumer, True)\n",
+            ),
+        ),
+    ),
+    "the first that selects it is enough": (
+        "woken-past-the-unable",
+        "wakeups",
+        "has not looked for C",
+        (
+            (
+                "            if consumer.has_interest(entry) and self._notify(consumer):\n"
+                "                return\n",
+                "            if consumer.has_interest(entry):\n"
+                "                self._notify(consumer)\n"
+                "                return\n",
+            ),
+        ),
+    ),
+    "groups are left by a set": (
+        "group-freed",
+        "entries",
+        "without a compare-and-set",
+        (
+            (
+                "            if self.owners.compare_and_set(owners, rest):\n"
+                "                return not count\n",
+                "            self.owners.set(rest)\n            return not count\n",
+            ),
+        ),
+    ),
+    "acquires, then joins the group": (
+        "group-race",
+        "entries",
+        "counted in its group",
+        (
+            (
+                "            if not self.groups.join(entry.message.group, consumer):\n"
+                "                return None\n"
+                "            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked\n"
+                "                if self.groups.leave(entry.message.group, consumer):\n"
+                "                    self._announce_group(entry.message.group)\n"
+                "                return None\n",
+                "            if not entry.change(seen, consumer.acquired):\n"
+                "                return None\n"
+                "            if not self.groups.join(entry.message.group, consumer):\n"
+                '                entry.change(consumer.acquired, State("AVAILABLE"))\n'
+                "                self._announce(entry)\n"
+                "                return None\n",
+            ),
+        ),
+    ),
+    "leaves the list of all, then lets go": (
+        "push-close",
+        "entries",
+        "holds",
+        (
+            (
+                "        self._close(consumer)\n"
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(None)\n"
+                "        self.all.delete(consumer.in_all)",
+                "        self.all.delete(consumer.in_all)\n"
+                "        self._close(consumer)\n"
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(None)\n"
+                "        ",
+            ),
+        ),
+    ),
+    "announces the first of the group": (
+        "group-released",
+        "entries",
+        "owes any consumer a rewind",
+        (
+            (
+                "                self._announce(entry)\n\n    def _arrived",
+                "                self._announce(entry)\n                return\n\n    def _arrived",
+            ),
+        ),
+    ),
+    "linked, then delayed": (
+        "held",
+        "entries",
+        "without a compare-and-set",
+        (
+            (
+                "        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)\n",
+                "        entry = self.entries.add(message, AVAILABLE)\n"
+                "        if message.not_before:\n"
+                "            entry.state.set(DELAYED)\n",
+            ),
+        ),
+    ),
+    "submits, then raises the flag": (
+        "push",
+        "jobs",
+        "has still to submit a job",
+        (
+            (
+                "        if self._job_pending.compare_and_set(False, True):\n"
+                "            self._submit(self._job)\n",
+                "        if not self._job_pending.get():\n"
+                "            self._submit(self._job)\n"
+                "            self._job_pending.set(True)\n",
+            ),
+        ),
+    ),
+    "the turn is taken before it is served": (
+        "push-turns",
+        "consumers",
+        "served_last",
+        (
+            (
+                "            entry = self.attempt(consumer, path, only) if",
+                "            self._last_delivered.set(consumer.in_all)\n"
+                "            entry = self.attempt(consumer, path, only) if",
+            ),
+        ),
+    ),
+    "a list takes the place of the others": (
+        "priority-returns",
+        "lists",
+        "none goes",
+        (
+            (
+                "pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))",
+                "pairs, (pair,)",
+            ),
+        ),
+    ),
+    "a pull looks before it rests": (
+        "release-rest",
+        "wakeups",
+        "",
+        (
+            (
+                "        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check\n"
+                "        entry = None\n"
+                "        if consumer.wants_work.get():\n"
+                '            entry = self.attempt(consumer, "pull")\n'
+                "            if entry is not None:\n"
+                "                self.manager.set_notified(consumer, True)\n",
+                "        entry = None\n"
+                "        if consumer.wants_work.get():\n"
+                '            entry = self.attempt(consumer, "pull")\n'
+                "            if entry is None:\n"
+                "                self.manager.set_notified(consumer, False)\n"
+                "            if entry is not None:\n",
+            ),
+        ),
+    ),
+    "permit for two": (
+        "handover",
+        "handover",
+        "2 permits",
+        (
+            (
+                "        self._permits.release()\n",
+                "        self._permits.release(2)\n",
             ),
         ),
     ),

@@ -39,9 +39,11 @@ def test_executions_of_the_reference_are_accepted(program: str, executions: int)
 def test_every_program_of_the_queue_is_followed_and_most_writes_are_steps() -> None:
     outcomes = [follow(program, executions=4) for program in traces.programs()]
     assert [o.wrong for o in outcomes if o.wrong] == []
-    assert share(outcomes) >= 0.96  # measured 0.963; it may only rise
-    outside = {kind for o in outcomes for what, _, kind in o.counts if what != "step"}
-    assert outside <= {"Interested", "jobs", "jobs drawn", "last_delivered", "wake", "wake drawn"}
+    assert share(outcomes) >= 0.998  # measured 0.998; it may only rise
+    outside = {kind for o in outcomes for what, _, kind in o.counts if what == "outside"}
+    assert outside == {"answer", "answer drawn"}
+    known = {kind for o in outcomes for what, _, kind in o.counts if what == "stutter"}
+    assert known == {"wake", "wake drawn"}  # of browsers, which oblige nobody
     assert {note for o in outcomes for note in o.notes} == set()
 
 
@@ -52,10 +54,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
     found.counts.update(follow("push").counts)
     found.counts.update(follow("handover", executions=20).counts)
     for what, _, kind in found.counts:
-        assert what == "step" or kind in (
-            *("Interested", "wake", "wake drawn"),
-            *("jobs", "jobs drawn", "last_delivered"),
-        )
+        assert what == "step" or (what == "stutter" and kind in ("wake", "wake drawn"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("looks-then-joins", "consumers", "be_the_only_one"),
         ("credit-taken-twice", "consumers", "credit"),
         ("credit-not-restored", "consumers", "return_from_attempt"),
-        ("sent-after-the-lock", "consumers", "send("),
+        ("sent-after-the-lock", "consumers", "has the send lock of A"),
         ("group-leaked", "entries", "settle(t = "),
         ("close-keeps-messages", "entries", "let_go"),
         ("nobody-else-is-told", "wakeups", "settle(t = A) is not possible"),
@@ -95,6 +94,8 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("credit-without-a-job", "jobs", "has still to see to a job"),
         ("connection-looks-then-clears", "handover", "undone (to_check)"),
         ("session-done-with-one-target", "handover", "end_run"),
+        ("target-not-put-back", "wakeups", "nobody pulls again"),
+        ("suspended-with-its-target", "wakeups", "nobody pulls again"),
     ],
 )
 def test_a_mutant_is_rejected_at_the_step_where_it_goes_wrong(

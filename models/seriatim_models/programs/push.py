@@ -249,7 +249,7 @@ def push_turns_kept(scene: PushScene) -> None:
 
     def publish() -> None:
         scene.enqueue("m1")
-        scene.queue._job()
+        scene.run_job()
         scene.enqueue("m2", "m3", "m4")
 
     scene.spawn(publish, name="P")
@@ -264,15 +264,8 @@ def push_turns_unaided(scene: PushScene) -> None:
     """
     for name in ("A", "B"):
         scene.subscribe(name)
-    scene.queue._job()
-    asked = scene.world.semaphore(0, name="asked")
-    scene.queue._submit = lambda job: asked.release()
-
-    def executor() -> None:
-        asked.acquire()
-        scene.queue._job()
-
-    scene.spawn(executor, name="job", daemon=True)
+    scene.run_job()  # what the two have asked for
+    scene.spawn_executor()
     scene.publish("m1", "m2")
 
 
@@ -377,7 +370,7 @@ def push_taken_meanwhile(scene: PushScene) -> None:
     """
     scene.subscribe("A", keys=frozenset({"other"}))
     b = scene.subscribe("B", credit=1)
-    scene.queue._job()  # what the two have asked for
+    scene.run_job()  # what the two have asked for
     scene.spawn(lambda: scene.queue.deliver_to(b, "job"), name="job")
 
     def publish() -> None:

@@ -58,7 +58,7 @@ class WaitsWhenWoken(Inbox):
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
-        self.done = world.semaphore(0, name=f"{name}.answer.wake")
+        self.done = world.semaphore(0, name=f"{name}.answer")
 
     def notify_work(self, consumer: reference.Consumer) -> None:
         """Wake the client's thread and wait for it."""
@@ -222,22 +222,31 @@ class PushScene(SingleQueueScene):
 
     def __init__(self, world: World, lib: ModuleType, executor: bool = True) -> None:
         super().__init__(world, lib)
-        jobs: list[Callable[[], None]] = []
-        permits = world.semaphore(0, name="jobs")
+        self._jobs: list[Callable[[], None]] = []
+        self._permits = world.semaphore(0, name="jobs")
 
         def submit(job: Callable[[], None]) -> None:
-            jobs.append(job)
-            permits.release()
-
-        def run_jobs() -> None:
-            while True:
-                permits.acquire()
-                jobs.pop(0)()
+            self._jobs.append(job)
+            self._permits.release()
 
         self.queue = lib.PushQueue(self.host, submit, "q")
         self.queues.append(self.queue)
         if executor:
-            self.spawn(run_jobs, name="job", daemon=True)
+            self.spawn_executor()
+
+    def spawn_executor(self) -> None:
+        """Spawn the thread that runs the jobs that are submitted."""
+
+        def run_jobs() -> None:
+            while True:
+                self.run_job()
+
+        self.spawn(run_jobs, name="job", daemon=True)
+
+    def run_job(self) -> None:
+        """Wait for a job that was submitted, and run it on this thread."""
+        self._permits.acquire()
+        self._jobs.pop(0)()
 
     def give_up(self, id: str) -> None:
         """Spawn a publisher at its last act: its immediate message is linked and was offered in vain."""

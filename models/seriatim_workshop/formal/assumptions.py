@@ -16,8 +16,8 @@ class Assumption:
     """In which actions; '' if in all of all systems."""
     what: str
     shown_by: str
-    claim: str = ""
-    """system/claim, if z3 proves it in another system."""
+    lemma: str = ""
+    """In `spec/induction/composition.py`, if z3 derives it from claims of other systems."""
 
 
 ASSUMPTIONS = (
@@ -26,28 +26,29 @@ ASSUMPTIONS = (
         "`entries`, `go_on`",
         "an iteration skips nothing that is linked and not deleted",
         "`nodes`, `nothing_live_between`",
-        "nodes/nothing_live_between",
+        "an_iteration_skips_nothing",
     ),
     Assumption(
         ("entries",),
         "`entries`, `announce`, `rewind`",
         "a walk over the list of all comes to everybody who is in it all the while",
         "`nodes`, `nothing_live_between`",
-        "nodes/nothing_live_between",
+        "a_walk_comes_to_everybody",
     ),
     Assumption(
         ("wakeups",),
         "`wakeups`, every move",
         "a consumer is in one list, and a move looks like one step to a walk",
-        "`lists`, `at_most_one_list`",
-        "lists/at_most_one_list",
+        "`lists`, `at_most_one_list`, `a_walk_comes_to_the_interested`",
+        "found_where_it_is",
     ),
     Assumption(
         ("wakeups",),
         "`wakeups`, `see`, `scan`",
         "a look misses nothing available but what its announcer still owes rewinds for",
-        "`entries`, `a_look_misses_nothing`; each look of a followed execution is held against it",
-        "entries/a_look_misses_nothing",
+        "`entries`, `a_look_misses_nothing`, `of_no_use_when_it_is_said`; each look of a followed execution is held "
+        "against it",
+        "a_look_scans_everything",
     ),
     Assumption(
         ("wakeups",),
@@ -57,16 +58,16 @@ ASSUMPTIONS = (
     ),
     Assumption(
         ("wakeups",),
-        "`wakeups`, `permit`",
-        "who is woken will pull",
-        "`handover`, `nobody_is_left_waiting`; that a target asks each of its consumers: the explorer (WK-10)",
-        "handover/nobody_is_left_waiting",
+        "`wakeups`, `draw`",
+        "a wake-up that lies there is drawn, and who has drawn it pulls",
+        "`handover`, `nobody_is_left_waiting`, for the first half; the second: each followed execution, at its end",
+        "a_wake_up_is_drawn",
     ),
     Assumption(
         ("jobs",),
-        "`jobs`, `set_pending`",
-        "a job that was submitted begins at some time",
-        "the executor's promise, which is not part of the reference; an IO thread's: `handover`",
+        "`jobs`, `draw_permit`",
+        "a permit of the executor that lies there is drawn at some time, and its job begun",
+        "the executor's promise, which is not part of the reference",
     ),
     Assumption(
         ("lists", "wakeups"),

@@ -164,9 +164,9 @@ class Entries(Follower):
             self._depth = event.source
         if not event.writes:
             return ""
-        if event.what != "add" or event.new not in (1, -1):
+        if event.by not in (1, -1):
             raise NotThat("the depth is raised by one, or lowered by one")
-        change = self._count_up if event.new > 0 else self._uncount
+        change = self._count_up if event.by > 0 else self._uncount
         taken = change(event.thread)
         counts = sum(int(v) for _, v in self.function("counted"))
         counts -= sum(int(v) for _, v in self.function("uncounted"))
@@ -253,7 +253,7 @@ class Entries(Follower):
 
     def _leaves(self, event: HostOperation) -> str:
         name = self.context.consumer(event.owner.consumer)
-        if event.what != "set" or name not in self._consumers:
+        if not event.writes or name not in self._consumers:
             return ""
         return self.take("unregister", c=name)
 
@@ -314,9 +314,8 @@ class Entries(Follower):
             return self.take("unhold", t=t, e=m)
         if new == "DELETED":
             return self.take("bury", e=m)
-        gives_up = self.context.call(t, "enqueue", "check_status") == self.context.call(
-            t, "enqueue"
-        )
+        published = self.context.call(t, "enqueue")
+        gives_up = published is not None and published["m"] == m
         return self.take("give_up" if gives_up else "expire", t=t, e=m)
 
     def _settles(self, t: str, kind: str, m: str) -> str:

@@ -22,6 +22,7 @@ class JobFollower(Follower):
     system = "jobs"
     fields = {  # noqa: RUF012  # see `Follower.fields`
         "pending": ("PushQueue._job_pending", "_is_pending"),
+        "lies": ("whether there is a permit of the executor", "_lies"),
     }
 
     def __init__(self, participants: Participants, queue: str) -> None:
@@ -30,6 +31,8 @@ class JobFollower(Follower):
         self._entries: dict[str, Node] = {}
         self._consumers: dict[str, Node] = {}
         self._pending: Any = None
+        self._permits: Any = None
+        """The executor's, once there was one."""
         self._groups: Any = None
         self._paid: dict[str, int] = {}
         """By consumer: what attempts have paid, and neither spent nor restored."""
@@ -38,6 +41,9 @@ class JobFollower(Follower):
 
     def _is_pending(self) -> bool:
         return bool(value(self._pending))
+
+    def _lies(self) -> bool | None:
+        return None if self._permits is None else self._permits.value > 0
 
     def step(self, event: HostOperation) -> str:
         if self.outside:
@@ -56,6 +62,8 @@ class JobFollower(Follower):
                 self._groups = event.source
         elif event.cell == f"{self.queue}.job_pending":
             return self._flag(event)
+        elif kind == "jobs" and event.writes:
+            return self._permit(event)
         elif event.writes and self._concerns(event):
             if kind == "credit":
                 self._pays(event)
@@ -89,7 +97,7 @@ class JobFollower(Follower):
 
     def _pays(self, event: HostOperation) -> None:
         c = self.context.consumer(event.owner)
-        if event.what == "cas":
+        if event.what == "cas" and event.new < event.old:
             self._paid[c] = self._paid.get(c, 0) + 1
         elif self._paid.get(c):  # restored, for a grant comes from the consumer's own thread
             self._paid[c] -= 1
@@ -163,8 +171,21 @@ class JobFollower(Follower):
             if event.what != "cas":
                 raise NotThat(f"{t} makes a job pending without a compare-and-set")
             return self.take("set_pending", t=t)
-        self._end_job(t)
+        if self.state.get("to_submit", t):  # the executor ran it at once, on this very thread
+            self.take("submit", t=t)
+            self._draw(t)
         return self.take("begin_job", t=t)
+
+    def _permit(self, event: HostOperation) -> str:
+        self._permits = event.source
+        self.touched("lies")
+        if event.what == "acquire":
+            return self._draw(event.thread)
+        return self.take("submit", t=event.thread)
+
+    def _draw(self, t: str) -> str:
+        self._end_job(t)
+        return self.take("draw_permit", t=t)
 
     def _end_job(self, t: str) -> None:
         if not self.state.get("looks", t):

@@ -147,14 +147,14 @@ class Nodes(Follower):
             self.state.put("sized", k, True)
         if event.what in ("get", "new"):
             return ""
-        if event.what != "add" or event.new not in (1, -1):
+        if event.by not in (1, -1):
             raise NotThat(f"the size of {k} is raised by one, or lowered by one")
-        self._sizes[k] += event.new
+        self._sizes[k] += event.by
         if self._sizes[k] != value(event.source):
             raise NotThat(
                 f"{self._sizes[k]} count in {k} in the specification, and {value(event.source)} in its size"
             )
-        if event.new > 0:
+        if event.by > 0:
             name = self._new(k)
             self._promised[t, k].append(name)
             return self.take("count", n=name)
@@ -191,6 +191,7 @@ class Lists(Follower):
             "_member",
         ),
         "in_all": ("whether Consumer.in_all is linked and not marked", "_in_all"),
+        "there": ("whether QueueConsumerManager.by_priority has a list for it", "_there"),
     }
 
     def __init__(self, context: Participants) -> None:
@@ -199,6 +200,10 @@ class Lists(Follower):
         self._linked: set[int] = set()
         self._moving: dict[str, tuple[str, str]] = {}
         """By thread: the consumer that it moves, and where to."""
+        self._levels: dict[str, tuple[str, int]] = {}
+        """By its name here: the queue and the priority that a list of the Interested is for."""
+        self._by_priority: dict[str, Any] = {}
+        """By queue: the cell that has those lists."""
 
     def _listed(self, c: str) -> str | None:
         consumer = self._consumers[c]
@@ -212,6 +217,10 @@ class Lists(Follower):
         node = self._consumers[c].in_list
         inside = node is not None and not value(node.marked) and id(node) in self._linked
         return inside and kind_of_list(node.list_name) == kind
+
+    def _there(self, k: str) -> bool:
+        queue, priority = self._levels[k]
+        return any(p == priority for p, _ in value(self._by_priority[queue]))
 
     def _in_all(self, c: str) -> bool:
         return not value(self._consumers[c].in_all.marked)
@@ -252,7 +261,9 @@ class Lists(Follower):
         return self.take("unlock", t=event.thread, c=c)
 
     def _new_priority(self, event: HostOperation) -> str:
-        """The lists of the Interested, by priority, are one more: no consumer is in it yet."""
+        """The lists of the Interested, by priority, are one more."""
+        name = event.cell.removesuffix(".Interested")
+        self._by_priority[name] = event.source
         if not event.writes:
             return ""
         old, new = event.old, event.new
@@ -261,7 +272,13 @@ class Lists(Follower):
             raise NotThat("one list of the Interested comes at a time, and none goes")
         if [p[0] for p in new] != sorted((p[0] for p in new), reverse=True):
             raise NotThat("the lists of the Interested are not in the order of priority")
-        return "stutter: a list for one more priority"
+        return self.take("add_list", k=self._level(name, more[0][0]))
+
+    def _level(self, queue: str, priority: int) -> str:
+        level = f"{queue} {priority}"
+        if self.member("Level", level):
+            self._levels[level] = (queue, priority)
+        return level
 
     def _move(self, t: str, sub: str, old: str, new: str, at: str) -> None:
         """To or from no list there is nothing to see but the record."""
@@ -295,6 +312,8 @@ class Lists(Follower):
         if kind == "ALL":
             self.member("Consumer", c)
             self.state.put("acquires", c, node.consumer.acquires)
+            queue = node.consumer.queue.name
+            self.state.put("level", c, self._level(queue, node.consumer.priority))
             self._consumers[c] = node.consumer
             return self.take("join_all", c=c)
         if c not in self._consumers:
@@ -315,6 +334,7 @@ class Consumers(Follower):
         "credit": ("Consumer.credit", "_credit"),
         "alone": ("whether Queue.exclusive is None", "_alone"),
         "the_only": ("Queue.exclusive", "_the_only"),
+        "served_last": ("PushQueue._last_delivered", "_served_last"),
     }
 
     def __init__(self, context: Participants, queue: str) -> None:
@@ -322,6 +342,7 @@ class Consumers(Follower):
         self.queue = queue
         self._consumers: dict[str, Node] = {}
         self._exclusive: Any = None
+        self._last: Any = None
         self._unsettled: set[str] = set()
         """Threads whose attempt has failed, and which have to restore what they paid before anything else."""
         self._granting: dict[str, tuple[str, int]] = {}
@@ -343,6 +364,9 @@ class Consumers(Follower):
         only = value(self._exclusive)
         return None if only is None else self.context.consumer(only)
 
+    def _served_last(self) -> str:
+        return self.context.consumer(value(self._last).consumer)
+
     def step(self, event: HostOperation) -> str:
         t = event.thread
         if t in self._unsettled and not event.cell.endswith("credit"):
@@ -356,6 +380,9 @@ class Consumers(Follower):
         owner, kind = event.owner, event.kind
         if kind == "exclusive" and event.cell == f"{self.queue}.exclusive":
             return self._only(event)
+        if event.cell == f"{self.queue}.last_delivered" and event.writes:
+            self._last = event.source
+            return self.take("be_served_last", t=t, c=self._of(event.new.consumer))
         if isinstance(owner, self.lib.Consumer) and owner.queue.name == self.queue:
             return self._of_consumer(event, kind)
         if isinstance(owner, self.lib.QueueEntry) and queue_of(owner.list_name) == self.queue:
@@ -454,21 +481,21 @@ class Consumers(Follower):
     def _pays(self, event: HostOperation, c: str) -> str:
         t = event.thread
         self.touched("credit", c)
-        if event.what == "cas":
-            if event.new != event.old - 1 or self.context.caller(t, "attempt") != c:
-                raise NotThat(f"{t} takes {event.old - event.new} of the credit of {c}")
-            return self.take("pay", t=t, c=c)
-        if event.what != "add":
+        if event.by is None:
             raise NotThat(f"no step writes the credit of {c}")
+        if event.what == "cas" and event.by < 0:
+            if event.by != -1 or self.context.caller(t, "attempt") != c:
+                raise NotThat(f"{t} takes {-event.by} of the credit of {c}")
+            return self.take("pay", t=t, c=c)
         granted = self._granting.pop(t, None)
         if granted is not None:
-            if granted != (event.owner.name, event.new):
-                raise NotThat(f"{t} grants {granted[0]} {granted[1]}, and adds {event.new} to {c}")
-            return self.take("grant", c=c, n=event.new)
+            if granted != (event.owner.name, event.by):
+                raise NotThat(f"{t} grants {granted[0]} {granted[1]}, and adds {event.by} to {c}")
+            return self.take("grant", c=c, n=event.by)
         if self.context.call(t, "attempt") is None and not self.state.get("paid", t):
-            return self.take("grant", c=c, n=event.new)  # the program stands for a client's grant
-        if event.new != 1:
-            raise NotThat(f"{t} restores {event.new} to {c}")
+            return self.take("grant", c=c, n=event.by)  # the program stands for a client's grant
+        if event.by != 1:
+            raise NotThat(f"{t} restores {event.by} to {c}")
         return self.take("restore", t=t, c=c)
 
     def _obtain(self, t: str, c: str) -> str:

@@ -12,17 +12,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, SupportsIndex, cast
 
 import seriatim.queue as reference
 from seriatim_models.explorer import Dpor, World, explore
+from seriatim_models.machines.calls import ApiCall
+from seriatim_models.machines.queue.calls import PushHarness, QueueHarness
 from seriatim_models.machines.stages import WorldStage
 from seriatim_models.matrix.plan import plan
-from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueSystem
+from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueSystem, QueueUniverse
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.base import Mutant
@@ -46,15 +48,56 @@ def title(data: PairData) -> str:
     return f"{data.universe}: {calls}"
 
 
+class SubmittedJobs(list[Any]):
+    """The jobs that wait: one that comes, or is taken, is a step that the follower of jobs sees."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    @property
+    def value(self) -> int:
+        """How many permits an executor would have."""
+        return len(self)
+
+    def append(self, job: object) -> None:
+        """Note a permit that is given, as an executor's would be."""
+        super().append(job)
+        self.recorder.note("release", "jobs", new=1, source=self)
+
+    def pop(self, at: SupportsIndex = -1) -> Any:  # Any: a job
+        """Note a permit that is drawn."""
+        job = super().pop(at)
+        self.recorder.note("acquire", "jobs", source=self)
+        return job
+
+
 class FollowedScene(QueueMatrixScene):
     """A scene whose consumers' clients are woken by a step that the follower of wake-ups sees."""
 
     recorder: Recorder
 
+    def __init__(
+        self, universe: QueueUniverse, harness: QueueHarness, table: Mapping[str, ApiCall]
+    ) -> None:
+        super().__init__(universe, harness, table)
+        self.given: set[str] = set()
+        """Consumers with a wake-up that was not drawn."""
+        if isinstance(harness, PushHarness):
+            harness.jobs = SubmittedJobs(self.recorder)
+
     def notify_work(self, consumer: reference.Consumer) -> None:
         """Note the wake-up, as the permit of a client's thread would be, and do what the scene does."""
         self.recorder.note("release", f"{consumer.name}.wake")
+        self.given.add(consumer.name)
         super().notify_work(consumer)
+
+    def _pull(self, consumer: reference.Consumer) -> str:
+        """Note that its wake-ups, if there are any, are drawn, and pull."""
+        if consumer.name in self.given:
+            self.given.remove(consumer.name)
+            self.recorder.note("acquire", f"{consumer.name}.wake")
+        return super()._pull(consumer)
 
 
 def follow_pair(

@@ -22,6 +22,7 @@ class WakeupFollower(Follower):
     system = "wakeups"
     fields = {  # noqa: RUF012  # see `Follower.fields`
         "available": ("whether QueueEntry.state is AVAILABLE", "_available"),
+        "lies": ("the permits of its client's semaphore", "_lies"),
         "listed": ("whether Consumer.in_list is a node of Interested", "_listed"),
     }
 
@@ -31,6 +32,10 @@ class WakeupFollower(Follower):
         self._entries: dict[str, Node] = {}
         self._consumers: dict[str, Node] = {}
         self._browsers: set[str] = set()
+        self._permits: dict[str, Any] = {}
+        """By consumer: the semaphore on which its client waits, once it was used."""
+        self._targets: list[Any] = []
+        """Those that an IO thread took to serve them."""
         self._freed: tuple[str, str] = ("", "")
         """The thread that set a group free just now, and the group."""
         self._looks: dict[str, str] = {}
@@ -52,14 +57,31 @@ class WakeupFollower(Follower):
             return None
         return "INTERESTED" if value(node.next) is not None else None
 
+    def _lies(self, c: str) -> int | None:
+        permits = self._permits.get(c)
+        return None if permits is None else int(permits.value)
+
     def check_end(self) -> None:
-        """Raises `NotThat` if anybody is still bound to look, or an invariant does not hold; not if it is outside."""
+        """Raises `NotThat` if anybody has still to look or to pull, or an invariant does not hold."""
         if self.outside:
             return
         for t in self.members("Thread"):
             self._end_walk(t)
             self.take("settle", t=t)
+        for c in self._consumers:
+            if self.state.get("drawn", c) and not self.takes("let_it_be", c=c):
+                raise NotThat(f"{c} was woken, and nobody has pulled for it since")
+            self._pulled_again(c)
         super().check_end()
+
+    def _pulled_again(self, c: str) -> None:
+        """A thread of the hand-over pulls again after a message; what other clients do is their own."""
+        consumer = self._consumers[c]
+        target = consumer.target
+        served = target in self._targets and consumer in target.consumers
+        waits = self.state.get("listed", c) == "NOTIFIED"
+        if served and waits and self.state.get("phase", c) == "AWAKE":
+            raise NotThat(f"{c} was given a message, stays in Notified, and nobody pulls again")
 
     # ---- steps
 
@@ -76,7 +98,7 @@ class WakeupFollower(Follower):
         if what in ("acquire", "release"):
             return self._lock(event, kind)
         if kind == "targets":
-            taken = self._wake(t)
+            taken = self._wake(t) or self._take_target(event)
         elif event.cell == f"{self.queue}.Interested":
             self._pass_on(t, what)
         elif event.cell == f"{self.queue}.groups" and event.writes:
@@ -141,6 +163,8 @@ class WakeupFollower(Follower):
         """Who is Interested is about to be read: by who is bound to walk to the others, if anybody is."""
         if what != "get":
             return
+        if not self.state.get("walking", t):
+            self._announce(t)  # to those who take, before browsers or without any
         for c in self._consumers:
             if self.state.get("phase", c) == "DRY" and self.state.get("runs", c) == t:
                 self.take("run_dry", t=t, c=c)
@@ -319,8 +343,8 @@ class WakeupFollower(Follower):
 
     def _lock(self, event: HostOperation, kind: str) -> str:
         t = event.thread
-        if kind == "wake" and event.what == "release":
-            return self._wake(t, event.cell.removesuffix(".wake"))
+        if kind == "wake":
+            return self._permit(event) if event.writes else ""
         known = self.context.lock(event.source)
         if known is None or known[0] != "moving" or event.what != "release":
             return ""
@@ -330,11 +354,40 @@ class WakeupFollower(Follower):
             return self.take("begin_look", t=t, c=c)
         return ""
 
-    def _wake(self, t: str, name: str = "") -> str:
-        for c, consumer in self._consumers.items():
-            if self.state.get("giving", t, c) and name in ("", consumer.name):
+    def _permit(self, event: HostOperation) -> str:
+        """A wake-up is given or drawn. That of a browser is known, and obliges nobody."""
+        name = event.cell.removesuffix(".wake")
+        c = next((c for c in reversed(self._consumers) if self._waits_on(c, name, event)), None)
+        if c is None:
+            return "stutter: a browser's wake-up" if name in self._browsers else ""
+        if event.source is not None:
+            self._permits[c] = event.source
+        if event.what == "acquire":
+            left = 0 if event.source is None else event.source.value
+            return self.take("draw", c=c, n=left)
+        return self._wake(event.thread, c)
+
+    def _waits_on(self, c: str, name: str, event: HostOperation) -> bool:
+        """Whether a semaphore is the one on which the client of a consumer waits."""
+        consumer = self._consumers[c]
+        mine = getattr(consumer.target, "wake", None)
+        return consumer.name == name and (event.source is None or mine is event.source)
+
+    def _wake(self, t: str, whom: str = "") -> str:
+        for c in self._consumers:
+            if self.state.get("giving", t, c) and whom in ("", c):
                 return self.take("wake", t=t, c=c)
-        return "stutter: a browser is woken" if name in self._browsers else ""
+        return ""
+
+    def _take_target(self, event: HostOperation) -> str:
+        """An IO thread takes a target out of its session's set, and with it all wake-ups of its consumers."""
+        taken = ""
+        if event.writes and len(event.new) < len(event.old):
+            self._targets.append(event.old[0])
+            for c, consumer in self._consumers.items():
+                if consumer.target is event.old[0] and self.state.get("lies", c):
+                    taken = self.take("draw", c=c, n=0)
+        return taken
 
     def _marked(self, t: str, node: Node) -> str:
         c = self.context.consumer(node.consumer)

@@ -17,9 +17,7 @@ HANDOVER = "whose turn it is among a target's consumers is outside of `handover`
 ACCEPTED = {
     "published-look-then-acquire": "that a higher consumer comes first is not said (WK-4)",
     "wants-without-credit": "no system speaks of interest and credit together (WK-9)",
-    "starts-at-the-head": "who was served last is outside",
-    "target-not-put-back": HANDOVER,
-    "suspended-with-its-target": HANDOVER,
+    "starts-at-the-head": "with whom a push begins is outside (SO-7)",
     "served-until-dry": HANDOVER,
     "turns-by-number": HANDOVER,
     "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",

@@ -14,6 +14,7 @@ safety       what is promised follows from the invariants
 possible     there is an initial state; else initiation would say nothing
 reached      from an initial state, a path of steps leads to where the action is taken, or the witness is seen
 broken       a broken action in the place of a right one leads out of the invariants: the check can fail
+borrowed     what a system takes for granted follows from the claims of another that proves it (`composition.py`)
 violates     and from an initial state a path of steps leads to where a promise is broken: the mistake does harm
 """
 
@@ -24,9 +25,10 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import z3
 from rich.console import Console
@@ -48,6 +50,7 @@ MUST = {
     "reached": "reached",
     "broken": "refuted",
     "violates": "reached",
+    "borrowed": "proved",
 }
 
 
@@ -208,6 +211,32 @@ def obligations(system: TransitionSystem) -> Iterator[Obligation]:
         yield make(kind, goal.name, "", f"A path to {goal.id}.", partial(reached, goal))
 
 
+def lemmas() -> dict[str, Any]:  # Any: `Lemma` of `spec/induction/composition.py`
+    """What one system borrows from another, by name."""
+    found: dict[str, Any] = theory.module("composition").LEMMAS
+    return found
+
+
+def follows(lenders: Iterable[str], conclusion: Term) -> Decided:
+    """Whether the claims, each a system and its name, imply the conclusion. KeyError if there is no such claim."""
+    facts = []
+    for lender in lenders:
+        of, _, name = lender.partition("/")
+        system = theory.load(of)
+        states = (
+            (system.state(), system.next_state()) if name in system.steps else (system.state(),)
+        )
+        facts.append({**system.safety, **system.steps}[name].closed(*states))
+    return impossible(*facts, z3.Not(conclusion)), ""
+
+
+def borrowed() -> Iterator[Obligation]:
+    """Every lemma between systems, after all of these."""
+    for name, lemma in lemmas().items():
+        decide = partial(follows, lemma.lenders, lemma.conclusion)
+        yield Obligation(lemma.borrower, "borrowed", name, "", lemma.description, decide)
+
+
 def decide(obligation: Obligation) -> ProofOutcome:
     """Ask the solver about one obligation."""
     began = time.process_time()
@@ -218,6 +247,7 @@ def decide(obligation: Obligation) -> ProofOutcome:
 def select(names: list[str]) -> list[Obligation]:
     """Those that are named. Raises ValueError if a name fits none."""
     every = [o for name in theory.SYSTEMS for o in obligations(theory.load(name))]
+    every += borrowed()
     for name in names:
         if not any(name in o.id for o in every):
             raise ValueError(f"no obligation has {name} in its name, such as {every[0].id}")

@@ -127,16 +127,17 @@ HINTS: dict[str, list[str]] = {
     "entries/broken/set_free_in_silence": [*TAKING, "join", "set_free", "release"],
     "entries/broken/join_the_owned": [*TAKING, "join"],
     "wakeups/broken/look_then_rest": [
-        *WALKING, "find_interest", "notify", "wake", "begin_pull", "show_rest", "begin_look",
+        *WALKING, "find_interest", "notify", "wake", "draw", "begin_pull", "show_rest", "begin_look",
         "scan", "find_nothing", "run_dry", "pass_on",
     ],
     "wakeups/broken/keep_it_to_oneself": [
         "make_available", "announce", "see", "skip_useless", "end_walk", "find_interest", "notify",
-        "wake", "begin_pull", "show_rest", "begin_look", "scan", "find_nothing", "run_dry", "make_unfit",
+        "wake", "draw", "begin_pull", "show_rest", "begin_look", "scan", "find_nothing", "run_dry",
+        "make_unfit",
     ],
     "wakeups/broken/lose_interest_silently": [
         "make_available", "announce", "see", "skip_useless", "end_walk", "find_interest", "notify",
-        "wake", "lower_the_flag", "lose_interest", "begin_pull", "begin_look", "decline",
+        "wake", "draw", "lower_the_flag", "lose_interest", "begin_pull", "begin_look", "decline",
     ],
     "wakeups/broken/find_interest_blindly": [*WALKING, "find_interest"],
 }  # fmt: skip

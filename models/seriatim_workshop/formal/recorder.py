@@ -51,6 +51,13 @@ class HostOperation:
         self.kind = self.cell.rpartition(".")[2]
         self.writes = self.ok and self.what in WRITES
 
+    @property
+    def by(self) -> int | None:
+        """By how much it changed a number, added to or exchanged; None if it was overwritten."""
+        if self.what == "add":
+            return int(self.new)
+        return int(self.new - self.old) if self.what == "cas" else None
+
     def __str__(self) -> str:
         operation = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
         change = f"({self.old!r} -> {self.new!r})" if self.what == "cas" else f"({self.new!r})"
@@ -135,6 +142,11 @@ class RecordedSemaphore:
 
     def __init__(self, recorder: Recorder, inner: ControlledSemaphore, name: str) -> None:
         self._recorder, self._inner, self._name = recorder, inner, name
+
+    @property
+    def value(self) -> int:
+        """How many permits lie there, without a step."""
+        return cast(int, self._inner.value)
 
     def acquire(self) -> None:
         self._inner.acquire()

@@ -22,9 +22,7 @@ from seriatim_workshop.formal.follower import Follower, Participants
 from seriatim_workshop.formal.recorder import HostOperation
 
 OUTSIDE = {
-    "last_delivered": "who was served last, from whom a push goes on (SO-7)",
-    "jobs": "permits of the executor, which is no part of the reference",
-    "wake": "permits of a client's thread, which is no part of the reference",
+    "answer": "what the threads of one client say to each other",
 }
 """The last part of a shared object's name -> what it is. No system speaks of these writes."""
 

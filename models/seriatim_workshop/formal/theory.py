@@ -160,6 +160,20 @@ class TransitionSystem:
         """An arbitrary state."""
         return SymbolicState(self.functions)
 
+    def next_state(self) -> SymbolicState:
+        """An arbitrary state that may come after it; what is rigid is as before."""
+        later = {
+            name: function
+            if name in self.rigid
+            else z3.Function(
+                f"{self.name}.{name}'",
+                *(function.domain(i) for i in range(function.arity())),
+                function.range(),
+            )
+            for name, function in self.functions.items()
+        }
+        return SymbolicState(later)
+
     # ---- decorators: the name is the function's, the explanation its docstring
 
     def initially(self, body: Formula) -> Formula:
@@ -234,17 +248,22 @@ def _description(function: Formula) -> str:
     return text
 
 
-@cache
 def load(name: str) -> TransitionSystem:
     """A system of `spec/induction`."""
     if name not in SYSTEMS:
         raise ValueError(f"there is no system {name}; there are {', '.join(SYSTEMS)}")
+    system: TransitionSystem = module(name).SYSTEM
+    return system
+
+
+@cache
+def module(name: str) -> Any:  # Any: what a file of `spec/induction` declares
+    """A file of `spec/induction`."""
     path = FOLDER / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"seriatim_induction_{name}", path)
     assert spec is not None, path
     assert spec.loader is not None, path
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    system: TransitionSystem = module.SYSTEM
-    return system
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
