@@ -13,9 +13,11 @@ import pytest
 
 pytest.importorskip("pika")
 
+import pika.exceptions
 from pika import BasicProperties, frame, spec
 
 from seriatim_models.cli import run
+from seriatim_models.conformance import recording
 from seriatim_models.conformance.lint import SENTENCES, lint
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.proxy import Proxy
@@ -163,6 +165,36 @@ def test_rejects_a_broker_that_is_not_there_and_a_folder_that_is_not_there(tmp_p
     nobody = ["record", "--amqp", "amqp://127.0.0.1:1/", "--out"]
     assert run([*nobody, str(tmp_path / "r.jsonl")]) == 2
     assert run([*nobody, str(tmp_path / "no" / "r.jsonl")]) == 2
+
+
+def test_rejects_a_broker_that_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Something listens at its port, and answers no handshake."""
+    monkeypatch.setattr(recording, "GRACE", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"amqp://127.0.0.1:{server.getsockname()[1]}/"
+        assert run(["record", "--amqp", url, "--out", str(tmp_path / "r.jsonl")]) == 2
+    assert "cannot be connected: Timeout" in capsys.readouterr().err
+
+
+def test_rejects_a_broker_that_refuses_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Refuses:
+        def __init__(self, near: object) -> None: ...
+
+        def channel(self) -> Refuses:
+            return self
+
+        def queue_declare(self, *words: object, **arguments: object) -> None:
+            raise pika.exceptions.ChannelClosedByBroker(406, "no such type")
+
+    monkeypatch.setattr(pika, "BlockingConnection", Refuses)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"amqp://127.0.0.1:{server.getsockname()[1]}/"
+        assert run(["record", "--amqp", url, "--out", str(tmp_path / "r.jsonl")]) == 2
+    assert "refused a queue: no such type" in capsys.readouterr().err
 
 
 def test_the_proxy_keeps_user_and_host() -> None:

@@ -85,6 +85,8 @@ class AmqpBroker:
             "message-priority",
             "groups",
             "held-groups",
+            "lease",
+            "waits",
         ),
         *("read", "seek", "commit", "partitions"),  # those of a log
     }

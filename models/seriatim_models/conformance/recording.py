@@ -18,6 +18,7 @@ from urllib.parse import urlparse
 import pika
 import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.adapters.utils.connection_workflow import AMQPConnectorException
 
 from seriatim_models.conformance.amqp import reason
 from seriatim_models.conformance.protocol import Fault
@@ -74,13 +75,16 @@ def record(
     durable = arguments.get("x-queue-type") == "quorum"
     with Proxy(host, port, recorder) as proxy:
         near = pika.URLParameters(through(url, proxy.port))
-        near.socket_timeout = near.blocked_connection_timeout = GRACE
+        near.socket_timeout = near.stack_timeout = near.blocked_connection_timeout = GRACE
         try:
             setup = pika.BlockingConnection(near)
-        except (pika.exceptions.AMQPError, OSError) as error:
+        except (pika.exceptions.AMQPError, AMQPConnectorException, OSError) as error:
             raise Fault("start", f"cannot be connected: {reason(error)}") from None
-        channel = setup.channel()
-        channel.queue_declare(q, durable=durable, arguments=arguments)
+        try:
+            channel = setup.channel()
+            channel.queue_declare(q, durable=durable, arguments=arguments)
+        except pika.exceptions.AMQPError as error:
+            raise Fault("start", f"refused a queue: {reason(error)}") from None
         until = time.monotonic() + plan.seconds
         publishers = [_PublisherThread(near, q, plan, n, until) for n in range(plan.publishers)]
         consumers = [_ConsumerThread(near, q, plan, n, until, proxy) for n in range(plan.consumers)]
