@@ -9,7 +9,7 @@ Two layers share one envelope: *black box* (what a client sees: publish, deliver
 
 Rules of the envelope, held by whoever records:
 
-- `i` rises with every event of one recorder, and `t` never falls while `i` rises.
+- `i` rises with every event of one recorder, and `t` does not fall while `i` rises; see `order` for where it does.
 - The effect of an event lies between `t_lo` and `t_hi` where they are given. A `deliver` is recorded after the broker
   acquired the message, so `t` bounds the acquisition from above; an `ack` is recorded before the broker saw it, so `t`
   bounds the settlement from below.

@@ -105,6 +105,8 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     i = np.asarray(held["i"])
     if i[0] <= last or np.any(np.diff(i) <= 0):
         raise RowByRow("the index does not rise")
+    if "t" in held and np.any(np.diff(np.asarray(held["t"].drop_null())) < 0):
+        raise RowByRow("stamps fall")
     for name, allowed in (("ph", PHASES), ("lvl", LEVELS), ("scope", SCOPES)):
         if name in held and not set(pc.unique(held[name]).to_pylist()) <= {*allowed, None}:
             raise RowByRow(f"unknown {name}")

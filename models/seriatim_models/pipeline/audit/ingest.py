@@ -85,6 +85,8 @@ class Decoded(msgspec.Struct):
     first: int | None = None
     """Of a piece: its first and last index."""
     last: int | None = None
+    times: tuple[int, int] | None = None
+    """Of a piece: its first and last stamp."""
 
 
 class RecorderState(msgspec.Struct):
@@ -216,6 +218,7 @@ def _decode_piece(work: DecodeTask, piece: tuple[int, int, int]) -> Decoded:
         if writer.made.first is None:
             writer.made.first = held["i"][0].as_py()
         last = writer.made.last = held["i"][-1].as_py()
+        _stamped(writer.made, held)
         writer.rows(work.run, held, n + rows)
         rows += len(batch)
     if fingerprint(source.path) != stamp:
@@ -223,6 +226,16 @@ def _decode_piece(work: DecodeTask, piece: tuple[int, int, int]) -> Decoded:
     writer.close()
     writer.made.files.append(FileCount(source.path, rows, 0, 0, rows, 0))
     return writer.made
+
+
+def _stamped(made: Decoded, held: dict[str, pa.Array]) -> None:
+    """Note the stamps of a batch. Raises `RowByRow` if they fall behind those of the batch before."""
+    stamps = held["t"].drop_null() if "t" in held else None
+    if stamps is not None and len(stamps):
+        begun, ended = stamps[0].as_py(), stamps[-1].as_py()
+        if made.times is not None and begun < made.times[1]:
+            raise columns.RowByRow("stamps fall")
+        made.times = (made.times[0] if made.times is not None else begun), ended
 
 
 def decode(task: TaskRecord) -> Iterator[TaskRecord]:
@@ -350,7 +363,9 @@ def _fit(made: list[Decoded]) -> bool:
     if any(m.row_by_row for m in made):
         return False
     bounds = [(m.first, m.last) for m in made if m.first is not None and m.last is not None]
-    return all(a[1] < b[0] for a, b in pairwise(bounds))
+    times = [m.times for m in made if m.times is not None]
+    in_turn = all(a[1] < b[0] for a, b in pairwise(bounds))
+    return in_turn and all(a[1] <= b[0] for a, b in pairwise(times))
 
 
 def _unit(

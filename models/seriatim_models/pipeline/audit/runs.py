@@ -6,8 +6,8 @@
 - Files of one run and one recorder are parts, read one after another by their first index.
 - Several recorders of one run are merged by time; so they must share a clock. Two clock domains in one run are
   refused, because nothing orders their events.
-- In a run the order is that of time, then of the recorder's own order. A recorder's time does not go back here:
-  an event stamped earlier than the one before it, or not stamped, counts as simultaneous with it.
+- In a run the order is that of time, see `history.order`. An event without a stamp, or after a clock was set back,
+  counts as simultaneous with the one before it.
 - Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
 - Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
   quarantine one by one.
@@ -28,7 +28,8 @@ import heapq
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice, repeat
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PACKED_OTHERWISE
+from seriatim_models.history.order import MOST_WAITING, StampOrder, rank, ranked
 from seriatim_models.history.parts import continued
 from seriatim_models.history.reading import SUFFIXES, Reader, named_as_history, stem
 
@@ -227,6 +229,8 @@ class Carry(msgspec.Struct):
     at: int = 0
     lost: bool = False
     in_gap: bool = False
+    waits: bool = False
+    """Lines were seen that had waited, see `history.order`."""
     stamp: Fingerprint = GONE
     """Of the part read last, as it was when its reading began."""
 
@@ -263,8 +267,7 @@ def read(run: RunPlan) -> Iterator[RunItem]:
     going_on = len(streams) > 1 and bool(missing)
     if going_on:
         yield completions(missing[0])
-    timed = heapq.merge(*map(chain, firsts, streams), key=lambda timed: timed[0])
-    for _, item in timed:
+    for _, item in merged(map(chain, firsts, streams)):
         yield completions(item)
         if going_on and isinstance(item, Placed):
             missing = [gap for gap in missing if gap is not item]
@@ -274,6 +277,23 @@ def read(run: RunPlan) -> Iterator[RunItem]:
                     missing[0].event, t=item.event.t, args={"going_on": True}
                 )
                 yield completions(Placed(item.run, gap))
+
+
+def merged(streams: Iterable[Iterable[tuple[int, RunItem]]]) -> Iterator[tuple[int, RunItem]]:
+    """The items of several recorders in the order of time; of those stamped alike see `history.order`."""
+    for at, _, item in heapq.merge(*map(_ranked, streams), key=itemgetter(0, 1)):
+        yield at, item
+
+
+def _ranked(
+    stream: Iterable[tuple[int, RunItem]],
+) -> Iterator[tuple[int, tuple[int, int], RunItem]]:
+    """The items of a recorder, each with its place in time and among those of others that are stamped alike."""
+    for at, alike in groupby(stream, itemgetter(0)):
+        items = (item for _, item in alike)
+        while held := list(islice(items, MOST_WAITING)):
+            ranks = [rank(item.event) if isinstance(item, Placed) else 0 for item in held]
+            yield from zip(repeat(at), ranked(ranks), held)
 
 
 def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunItem]]:
@@ -287,7 +307,9 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
         reader = None
         try:
             reader = Reader(part.path, run=carry.run, seen=carry.seen, continues=part.continues)
-            yield from _part(carry, reader)
+            order = StampOrder(carry.waits)
+            yield from _part(carry, reader, order)
+            carry.waits = order.waits
             if fingerprint(part.path) != stamp:
                 raise HistoryError(f"{part.path}: {CHANGED}")
         except HistoryError as error:
@@ -310,12 +332,20 @@ def fingerprint(path: str) -> Fingerprint:
     return found.st_size, found.st_mtime_ns
 
 
-def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
+def _part(carry: Carry, reader: Reader, order: StampOrder) -> Iterator[tuple[int, RunItem]]:
     run = carry.run
     complete = reader.header.params.get("complete") is True
+
+    def placed(events: Iterable[Event]) -> Iterator[tuple[int, RunItem]]:
+        for event in events:
+            if event.t is not None:
+                carry.at = max(carry.at, event.t)
+            yield carry.at, Placed(event.run, event, complete)
+
     whole_run = reader.header.params.get("whole") is True
     for item in reader:
         if isinstance(item, Rejected):
+            yield from placed(order.rest())
             yield carry.at, item
             if not item.duplicate and not carry.in_gap:
                 yield from lose(carry)
@@ -324,9 +354,10 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
         key = (item.run, item.rec)
         if item.clk and carry.clocks.setdefault(key, item.clk) != item.clk:
             item = msgspec.structs.replace(item, t=None, t_lo=None, t_hi=None)
-        if item.t is not None:
-            carry.at = max(carry.at, item.t)
         if key not in carry.begun:
+            yield from placed(order.rest())
+            if item.t is not None:
+                carry.at = max(carry.at, item.t)
             carry.begun[key] = None
             if not carry.last and item.i > 1 and not (complete or whole_run):
                 gap = Event(i=item.i, ev=GAP, run=item.run, rec=item.rec, t=item.t)
@@ -334,7 +365,8 @@ def _part(carry: Carry, reader: Reader) -> Iterator[tuple[int, RunItem]]:
             if carry.lost and item.run not in carry.last and item.run != run:
                 yield carry.at, Placed(item.run, Event(i=item.i, ev=GAP, run=item.run, t=item.t))
         carry.last[item.run] = item
-        yield carry.at, Placed(item.run, item, complete)
+        yield from placed(order.take(item))
+    yield from placed(order.rest())
 
 
 def lose(carry: Carry) -> Iterator[tuple[int, RunItem]]:

@@ -19,7 +19,6 @@ A violation is one of what has come so far: the unexpected end of a connection, 
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +45,7 @@ from seriatim_models.pipeline.audit.runs import (
     Source,
     fingerprint,
     lose,
+    merged,
     recorder,
 )
 from seriatim_models.pipeline.audit.tasks import packed
@@ -252,7 +252,7 @@ class RunState:
                 known.items = known.items[len(ready) :]
             streams.append(ready)
         batches: dict[str, list[Event]] = {}
-        for at, raw in heapq.merge(*streams, key=lambda timed: timed[0]):
+        for at, raw in merged(streams):
             item = self._completions(raw)
             if isinstance(item, Rejected):
                 self._rejected.append(item)

@@ -1,0 +1,57 @@
+"""The order of a recording: stamps count, lines where they do not, and nothing where both are silent."""
+
+from __future__ import annotations
+
+from seriatim_models.history import Event
+from seriatim_models.history.order import MOST_WAITING, WAITS, StampOrder, ranked
+
+
+def ordered(*events: Event) -> list[int]:
+    """The indices of the events in the order in which they happened."""
+    order = StampOrder()
+    out = [x for e in events for x in order.take(e)]
+    return [e.i for e in (*out, *order.rest())]
+
+
+def line(
+    i: int, t: int | None, ev: str = "rpc", ph: str = "", conn: str = "c", lvl: str = "api"
+) -> Event:
+    return Event(i=i, t=t, ev=ev, ph=ph, conn=conn, ch=1, m="m", lvl=lvl)
+
+
+def test_a_line_that_waited_goes_back_to_its_stamp() -> None:
+    assert ordered(line(1, 10), line(2, 30), line(3, 20), line(4, 40)) == [1, 3, 2, 4]
+
+
+def test_a_clock_that_was_set_back_leaves_the_lines_as_they_stand() -> None:
+    assert ordered(line(1, 2 * WAITS), line(2, 5), line(3, 4), line(4, 3 * WAITS)) == [1, 3, 2, 4]
+
+
+def test_who_always_wrote_in_the_order_of_stamps_is_believed_for_those_alike() -> None:
+    alike = [line(1, 5, "deliver"), line(2, 5, "publish", "invoke", conn="p")]
+    assert ordered(*alike) == [1, 2]
+    assert ordered(*alike, line(3, 4)) == [3, 2, 1]
+
+
+def test_a_channel_keeps_its_lines_of_one_instant() -> None:
+    closed = [line(1, 5, "ch_close", "ok"), line(2, 5, "ch_open", "invoke"), line(3, 4)]
+    assert ordered(*closed) == [3, 1, 2]
+
+
+def test_inside_a_broker_the_lines_are_the_order() -> None:
+    assert ordered(line(1, 10, lvl="broker"), line(2, 9, lvl="broker")) == [1, 2]
+
+
+def test_a_line_without_a_stamp_stays_behind_the_one_before() -> None:
+    assert ordered(line(1, None), line(2, 10), line(3, None), line(4, 9)) == [1, 4, 2, 3]
+
+
+def test_little_is_held_back() -> None:
+    order = StampOrder()
+    given = sum(len(order.take(line(n, n))) for n in range(10 * MOST_WAITING))
+    assert given > 7 * MOST_WAITING
+    assert len(order.take(line(0, 3 * WAITS))) + given > 9 * MOST_WAITING
+
+
+def test_none_waits_behind_one_of_its_own_that_comes_late() -> None:
+    assert ranked([3, 0, 2]) == [(0, 3), (0, 0), (2, 2)]
