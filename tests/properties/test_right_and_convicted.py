@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from seriatim_models.conformance.profiles import PROFILES
@@ -301,3 +303,140 @@ def test_a_consumer_holds_what_it_was_given_before_its_answer(again: bool, noted
         ("get", "ok", {**p, "q": "q", "m": "m3", "dtag": 1, "redelivered": False}),
     )
     assert verdict("P14", history) is not Verdict.VIOLATED
+
+
+def op(n: int, ev: str, fields: dict[str, Any]) -> list[Line]:
+    """A call with a number, and its answer."""
+    return [(ev, ph, {**fields, "op": n}) for ph in ("invoke", "ok")]
+
+
+def late_callbacks(reopens: bool) -> list[Event]:
+    """A poll's tag covers what runs late; meanwhile the channel is closed, and perhaps opened again."""
+    given: list[Line] = [("deliver", "", {**A, **GIVEN, "m": f"m{n}", "dtag": n}) for n in (2, 4)]
+    poll = {**A, "q": "q", "m": "m3", "dtag": 3}
+    return events(
+        ("ch_open", "ok", A),
+        ("qos", "", {**A, "prefetch": 1, "scope": "consumer"}),
+        *op(1, "consume", {**A, **GIVEN}),
+        ("get", "ok", poll),
+        ("ack", "", {**A, "dtag": 3, "multiple": reopens}),
+        *(op(2, "ch_close", A) + op(3, "ch_open", A) if reopens else []),
+        *given,
+    )
+
+
+def asked_alone(arguments: bool) -> list[Event]:
+    """Of a consume only the answer is recorded, which does not say whether what it is given has to be settled."""
+    return events(
+        ("qos", "ok", {**A, "prefetch": 1, "scope": "consumer"}),
+        ("consume", "ok", {**A, **GIVEN, **({"autoack": False} if arguments else {})}),
+        *(("deliver", "", {**A, **GIVEN, "m": f"m{n}", "dtag": n}) for n in (1, 2)),
+    )
+
+
+def without_tags(tagged: bool) -> list[Event]:
+    """What is settled by its tag may be a delivery whose tag is not recorded."""
+    return events(
+        *op(1, "qos", {**A, "prefetch": 1, "scope": "consumer"}),
+        *op(2, "consume", {**A, **GIVEN}),
+        ("deliver", "", {**A, **GIVEN, "m": "m1", "dtag": 1 if tagged else None}),
+        ("nack", "", {**A, "dtag": 7, "requeue": True}),
+        ("deliver", "", {**A, **GIVEN, "m": "m2", "dtag": 2 if tagged else None}),
+        ("deliver", "", {**B, **GIVEN, "m": "m1", "dtag": 1, "redelivered": True}),
+        *op(3, "qos", {**A, "prefetch": 1, "scope": "consumer"}),
+    )
+
+
+def recovered(asked: bool) -> list[Event]:
+    """A channel may have asked for all to be requeued before it settled a message, if only the answer is recorded."""
+    given: list[Line] = [("deliver", "", {**A, **GIVEN, "m": "m", "dtag": n}) for n in (1, 2)]
+    return events(
+        ("publish", "", {**P, "q": "q", "m": "m"}),
+        given[0],
+        ("ack", "", {**A, "dtag": 1}),
+        *op(1, "recover", A)[0 if asked else 1 :],
+        given[1],
+    )
+
+
+def recovered_without_number(asked: bool) -> list[Event]:
+    return [msgspec.structs.replace(e, op=None) for e in recovered(asked)]
+
+
+def without_consumers(named: bool) -> list[Event]:
+    """A callback without its consumer's tag may be of an earlier incarnation of its channel."""
+    given = {**A, "q": "q", "m": "m", **({"ctag": "t"} if named else {})}
+    return events(
+        ("ch_open", "ok", A),
+        *op(1, "ch_close", A),
+        ("ch_open", "ok", A),
+        *op(2, "consume", {**A, **GIVEN}),
+        *(("deliver", "", {**given, "dtag": n}) for n in (1, 2)),
+        *op(3, "qos", {**A, "prefetch": 9}),
+    )
+
+
+def exclusive_without_tags(named: bool) -> list[Event]:
+    """Whoever is given a message without a consumer's tag may be the exclusive consumer of its channel."""
+    return events(
+        *op(1, "consume", {**A, **GIVEN, "exclusive": True}),
+        ("publish", "", {**P, "q": "q", "m": "m"}),
+        ("deliver", "", {**A, "q": "q", "m": "m", "dtag": 1, **({"ctag": "u"} if named else {})}),
+        *op(3, "qos", {**A, "prefetch": 9}),
+    )
+
+
+def one_of_its_channels(ends: bool) -> list[Event]:
+    """Of a channel whose end nobody would have recorded its connection's answer says nothing."""
+    return events(
+        *op(1, "consume", {**A, **GIVEN}),
+        ("deliver", "", {**A, **GIVEN, "m": "m", "dtag": 1}),
+        ("deliver", "", {**B, **GIVEN, "m": "m", "dtag": 1}),
+        *(op(2, "ch_close", P) if ends else []),
+        *op(3, "conn_close", {"conn": "a"}),
+        *op(4, "qos", {**B, "prefetch": 9}),
+    )
+
+
+def never_answered(answered: bool) -> list[Event]:
+    """A worker was killed, or never heard of its ack."""
+    ack = {"proc": "w", "q": "q", "ms": ["m"], "op": 1}
+    return events(
+        ("publish", "", {"proc": "p", "q": "q", "m": "m"}),
+        ("get", "", {"proc": "w", "q": "q", "m": "m"}),
+        ("ack", "invoke", ack),
+        *([("ack", "ok", ack)] if answered else []),
+        ("get", "", {"proc": "v", "q": "q", "m": "m"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("id", "history", "right"),
+    [
+        ("P1", never_answered, False),
+        ("P7", late_callbacks, True),
+        ("P7", asked_alone, False),
+        ("P7", without_tags, False),
+        ("P2", without_tags, False),
+        ("P1", recovered, False),
+        ("P1", recovered_without_number, False),
+        ("P2", without_consumers, False),
+        ("P10", exclusive_without_tags, False),
+        ("P2", one_of_its_channels, False),
+    ],
+)
+def test_who_records_less_reports_nothing(
+    id: str, history: Callable[[bool], list[Event]], right: bool
+) -> None:
+    """A right system, and the mistake beside it."""
+    assert verdict(id, history(right)) is not Verdict.VIOLATED
+    assert verdict(id, history(not right)) is Verdict.VIOLATED
+
+
+def test_connections_without_names_are_those_of_their_recorders() -> None:
+    def first_of(rec: str) -> list[Event]:
+        line: Line = ("deliver", "", {"ch": 1, "q": "q", "m": f"m-{rec}", "ctag": "t", "dtag": 1})
+        return events(line, rec=rec)
+
+    assert verdict("P8", [*first_of("a"), *first_of("b")]) is not Verdict.VIOLATED
+    assert verdict("P8", [*first_of("a"), *first_of("a")]) is Verdict.VIOLATED

@@ -431,7 +431,7 @@ def test_a_limit_of_which_the_answer_alone_is_recorded_is_one() -> None:
         r = Recording()
         r.deliver("m9", "b", dtag=1)  # somebody else
         r.add("qos", "ok", prefetch=limit, scope="consumer", **A)
-        r.add("consume", "ok", q="q", ctag="tag-a", **A)
+        r.add("consume", "ok", q="q", ctag="tag-a", autoack=False, **A)
         for n in (0, 1):
             r.deliver(f"m{n}", dtag=n + 1)
         assert ("P7" in violated(r)) == (limit == 1)

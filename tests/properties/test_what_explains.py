@@ -161,6 +161,7 @@ def channel_did_not_answer(stuck: bool) -> Recording:
         r.add("consume", "invoke", op=99, q="other", ctag="second", exclusive=True, **A)
     consume(r, B)
     given(r, "m1", B, dtag=1, redelivered=True)
+    call(r, "ch_close", **C)
     call(r, "conn_close", conn="a")
     return r
 
@@ -171,6 +172,7 @@ def exclusive_did_not_answer(stuck: bool) -> Recording:
     if stuck:
         r.add("consume", "invoke", op=99, q="q", ctag="second", **A)
     consume(r, B)
+    call(r, "ch_close", **C)
     call(r, "conn_close", conn="a")
     return r
 

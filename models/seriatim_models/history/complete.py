@@ -6,6 +6,7 @@ recorder left the field empty:
 
 | field | on | from |
 |---|---|---|
+| conn | events of a channel | the recorder: where connections have no names, each has a recorder of its own |
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
@@ -104,6 +105,8 @@ class _Consumer(msgspec.Struct):
     """Its number among the limiters of its channel."""
     own: bool
     """It asked for its limit itself."""
+    unknown: bool
+    """Whether what it is given has to be settled, and so is limited; until something of it is."""
 
 
 class _Channel(msgspec.Struct):
@@ -416,6 +419,8 @@ class Completion(msgspec.Struct):
                 channel.prefetch = channel.own = None
                 channel.limits = [_Limit(None, unanswered=False)]
             return event
+        if event.ch is not None and not event.conn and event.rec:
+            event = msgspec.structs.replace(event, conn=event.rec)
         if event.ev in SETTLES and event.m and event.ms is None:
             event = msgspec.structs.replace(event, ms=[event.m])
         if event.ev in _UNSEEN or event.ph == "info":
@@ -654,6 +659,9 @@ class Completion(msgspec.Struct):
             limiter.forget()
 
     def _consume(self, event: Event, channel: _Channel) -> None:
+        asks = (event.autoack, event.exclusive, event.nolocal, event.prefetch, event.cprio)
+        # Of the answer alone, without what was asked, nobody knows whether what it is given has to be settled.
+        unknown = event.ph == "ok" and asks == (None,) * 5
         own = event.prefetch is not None
         limit = channel.prefetch if channel.scope == "consumer" else None
         # Of the answer alone it is not known when it was asked for.
@@ -663,7 +671,7 @@ class Completion(msgspec.Struct):
         before = channel.consumers.get(event.ctag)
         number = channel.add_limiter(limiter, before.limiter if before else None)
         channel.consumers[event.ctag] = _Consumer(
-            event.q, event.autoack, event.nolocal, prefetch, number, own
+            event.q, event.autoack, event.nolocal, prefetch, number, own, unknown
         )
 
     def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
@@ -682,14 +690,16 @@ class Completion(msgspec.Struct):
         new: dict[str, object] = {}
         bounds: list[int | None] = []
         consumer = channel.consumers.get(event.ctag) if event.ev == "deliver" else None
-        limiter = None
+        limiter = prefetch = None
+        whole = False
         q = event.q
         if consumer:
             q = q or consumer.q
             whole = channel.scope == "channel" and not consumer.own
             limiter = channel.limiter if whole else consumer.limiter
             bounds.append(channel.limiters[consumer.limiter].since)
-            prefetch = channel.prefetch if whole else consumer.prefetch
+            known_limit = channel.prefetch if whole else consumer.prefetch
+            prefetch = None if consumer.unknown else known_limit
             new |= {
                 "q": q,
                 "autoack": consumer.autoack,
@@ -716,7 +726,7 @@ class Completion(msgspec.Struct):
         if event.lvl in EXACT:
             bounds = [event.t]
         t_lo = new["t_lo"] = max((b for b in bounds if b is not None), default=None)
-        if consumer and channel.scope == "channel" and "prefetch" in new:
+        if whole and prefetch is not None:
             new["prefetch"] = self._limit(channel, event.t_lo if event.t_lo is not None else t_lo)
         if event.ev == "deliver" or event.lvl not in ("", "api"):
             channel.seen = max(channel.seen, event.dtag or 0)
@@ -740,6 +750,10 @@ class Completion(msgspec.Struct):
         elif event.ms:
             tags = [d for d, (m, _, _) in channel.open.items() if m in event.ms]
         settled = [channel.open.pop(d) for d in tags]
+        limiters = {number for _, _, number in settled if number is not None}
+        for consumer in channel.consumers.values():  # what is named by no tag may be any consumer's
+            of_it = not limiters.isdisjoint((consumer.limiter, channel.limiter))
+            consumer.unknown = consumer.unknown and not (of_it or (event.ms and not settled))
         for _, _, number in settled:
             limiter = channel.limiters.get(number or 0)
             if limiter and event.t is not None:

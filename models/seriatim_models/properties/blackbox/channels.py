@@ -160,7 +160,7 @@ class ChannelProperty(Property[Tracks[S]]):
             known = out.tracks.get(by)
             if known is None:
                 known = out.tracks[by] = Track(state=self.start_after_gap() if out.gap else None)
-            if event.ev == self.opens:
+            if event.ev == self.opens and event.ph in ("", "ok"):
                 self._begin_anew(known, self.start(), out.tally)
             if known.state is None:
                 known.waiting.append(event)

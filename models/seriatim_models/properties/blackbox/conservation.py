@@ -493,7 +493,7 @@ class Conservation(LifecycleProperty):
         begun = birth.sent.pos if birth.sent else -1
         pollers = summary.traffic.pollers
         return any(
-            s.final and (not s.through or by in pollers) and s.pos > begun
+            s.final and (not s.through or (s.through > 0 and by in pollers)) and s.pos > begun
             for by, sweeps in summary.sweeps.items()
             for s in sweeps
         )

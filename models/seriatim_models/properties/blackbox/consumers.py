@@ -204,7 +204,8 @@ class SoleConsumer(SequentialProperty[Sole]):
             lo = when(event)
         for other_name, other in seats.consumers.items():
             if other_name != name and other.exclusive and other.ok is not None:
-                if when(other.ok) < lo:
+                unnamed = not event.ctag and other_name.by[:2] == name.by[:2]
+                if when(other.ok) < lo and not unnamed:
                     tally.tested += 1
                     why = (
                         f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "

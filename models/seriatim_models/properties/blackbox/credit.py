@@ -89,6 +89,10 @@ class Prefetch(ChannelProperty[Outstanding]):
         for m in event.ms or ():
             for key in [k for k in state.open if k.m == m and event.q in (k.q, "")]:
                 del state.open[key]
+        if event.dtag is not None and (event.multiple or not event.ms):
+            # Perhaps of those whose tags were not recorded.
+            for key in [k for k, e in state.open.items() if e.dtag is None]:
+                del state.open[key]
         if event.multiple and event.dtag is not None and event.lvl not in EXACT:
             state.through = max(state.through, event.dtag)
             if not event.dtag:
@@ -119,7 +123,7 @@ class Prefetch(ChannelProperty[Outstanding]):
 
     def _counts(self, state: Outstanding, event: Event) -> bool:
         """Whether a delivery that is recorded now was certainly not settled before."""
-        if event.dtag is not None and event.dtag <= state.through:
+        if state.through and (event.dtag is None or event.dtag <= state.through):
             return False
         if state.swept is None or event.lvl in EXACT:
             return True

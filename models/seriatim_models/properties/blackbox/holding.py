@@ -10,6 +10,7 @@ from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     SETTLED,
+    WITHOUT_TAG,
     LifecycleKey,
     LifecycleProperty,
     Lifecycles,
@@ -238,7 +239,8 @@ class RedeliveredFlag(LifecycleProperty):
 
 def _sent_back(summary: Lifecycles, by: Holder, first: Step) -> bool:
     """Whether somebody may have requeued what it had not seen, before a delivery."""
-    return any(not s.final and s.pos < first.pos for s in summary.sweeps.get(by, ()))
+    sweeps = summary.sweeps.get(by, ())
+    return any(not s.final and s.through != WITHOUT_TAG and s.pos < first.pos for s in sweeps)
 
 
 def under_way(end: End, after: int, before: int) -> bool:

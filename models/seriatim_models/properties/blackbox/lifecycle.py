@@ -23,13 +23,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
+from seriatim_models.history.complete import (
+    EXACT,
+    SETTLES,
+    UNKNOWN_GEN,
+    answer_alone,
+)
 from seriatim_models.history.complete import began as began
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, ends, holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
+from seriatim_models.properties.blackbox.sessions import ANSWERED, CallKind, PlacedEvent, Sessions
 
 ACQUIRES = frozenset({"deliver", "get"})
 DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
@@ -115,12 +120,19 @@ class Birth(msgspec.Struct, array_like=True):
         return bool(self.begun or (self.sent and self.sent.event.lvl in EXACT))
 
 
+WITHOUT_TAG = -1
+
+
 class Sweep(msgspec.Struct, array_like=True, gc=False):
-    """A command for all that its channel holds up to a delivery tag; tag 0 stands for everything, seen or not yet."""
+    """A command for all that its channel holds up to a delivery tag; tag 0 stands for everything, seen or not yet, and
+    `WITHOUT_TAG` for a delivery of which no tag was recorded.
+    """
 
     pos: int
     through: int
     final: bool
+    answer: bool = False
+    """It is the answer: where no call is recorded that asks for it, it may have been sent at any time before."""
 
 
 class Command(NamedTuple):
@@ -161,6 +173,8 @@ class Lifecycles(msgspec.Struct):
     sweeps: dict[Holder, list[Sweep]] = {}
     voided: dict[Command, str] = {}
     """Settlements that failed, or whose outcome is unknown."""
+    confirmed: dict[Command, None] = {}
+    """Settlements of workers without a session that were answered."""
     expired: list[LifecycleKey] = []
     """Lifecycles that had a lease that ran out, whenever that was."""
     dead: list[str] = []
@@ -188,11 +202,12 @@ class Lifecycles(msgspec.Struct):
     def swept(self, taken: Step, before: int) -> list[Sweep]:
         """The commands sent before a position that may have settled a delivery together with others."""
         tag = taken.event.dtag
+        asked = CallKind(taken.by.conn, "recover") in self.sessions.kinds.begun
         exact = taken.event.lvl in EXACT
         return [
             s
             for s in self.sweeps.get(taken.by, ())
-            if s.pos < before
+            if (s.pos < before or (s.answer and not asked))
             and (not exact or s.pos > taken.pos)
             and (s.through == 0 or tag is None or tag <= s.through)
         ]
@@ -216,6 +231,11 @@ class Lifecycles(msgspec.Struct):
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
         `second` was acquired.
         """
+        if _stamped_alike(first.event, second.event) or UNKNOWN_GEN in (
+            first.by.gen,
+            second.by.gen,
+        ):
+            return True
         if _ordered(second, first):
             return False
         if self.gaps and self.gap_between(-1, second.pos):
@@ -272,17 +292,26 @@ class Lifecycles(msgspec.Struct):
         return sum(b.copies for b in born) > 1
 
     def took_effect(self, settled: Step) -> bool:
-        """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session."""
+        """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session, and if
+        there is none it was answered.
+        """
         event = settled.event
         if command(event) in self.voided:
             return False
-        if event.lvl in EXACT or (settled.by.ch is None and not settled.by.conn):
+        if event.lvl in EXACT:
             return True
+        if settled.by.ch is None and not settled.by.conn:
+            return event.ph != "invoke" or command(event) in self.confirmed
         return self.sessions.answered_after(settled.by, settled.pos)
 
 
 def _same_channel(first: Step, second: Step) -> bool:
     return first.by == second.by and first.by.ch is not None
+
+
+def _stamped_alike(one: Event, other: Event) -> bool:
+    """Whether nothing orders two events: they are of two recorders, at one instant."""
+    return one.t is not None and one.t == other.t and one.rec != other.rec
 
 
 def _ordered(first: Step, second: Step) -> bool:
@@ -402,12 +431,15 @@ class LifecycleProperty(Property[Lifecycles]):
     def _settled(self, out: Lifecycles, event: Event) -> None:
         if event.ph in ("fail", "info"):
             out.voided[command(event)] = event.ph
+        elif event.ph == "ok" and event.ch is None and not event.conn:
+            out.confirmed[command(event)] = None
         if answer_alone(event) and (by := connection(holder(event))) not in out.unbegun:
             out.unbegun.append(by)
         if not began(event):
             return
-        if event.multiple and event.dtag is not None:
-            sweep = Sweep(out.n, event.dtag, event.ev == "ack" or event.requeue is False)
+        if event.dtag is not None and (event.multiple or not event.ms):
+            through = event.dtag if event.multiple else WITHOUT_TAG
+            sweep = Sweep(out.n, through, event.ev == "ack" or event.requeue is False)
             out.sweeps.setdefault(holder(event), []).append(sweep)
         final = event.ev == "ack" or event.requeue is False
         step = Step(out.n, SETTLED if final else RELEASED, holder(event), event)
@@ -430,9 +462,10 @@ class LifecycleProperty(Property[Lifecycles]):
         left.gaps += [p + shift for p in right.gaps]
         left.sessions.join(right.sessions, shift)
         for by, sweeps in right.sweeps.items():
-            moved_sweeps = (Sweep(s.pos + shift, s.through, s.final) for s in sweeps)
+            moved_sweeps = (Sweep(s.pos + shift, s.through, s.final, s.answer) for s in sweeps)
             left.sweeps.setdefault(by, []).extend(moved_sweeps)
         left.voided |= right.voided
+        left.confirmed |= right.confirmed
         left.expired += [k for k in right.expired if k not in left.expired]
         left.unbegun += [by for by in right.unbegun if by not in left.unbegun]
         left.declared += [q for q in right.declared if q not in left.declared]
@@ -507,7 +540,8 @@ def _general(out: Lifecycles, event: Event) -> None:
     ev = event.ev
     out.sessions.add(out.n, event)
     if ev == "recover" and event.ph != "fail":
-        out.sweeps.setdefault(holder(event), []).append(Sweep(out.n, 0, False))
+        sweep = Sweep(out.n, 0, False, event.ph == "ok")
+        out.sweeps.setdefault(holder(event), []).append(sweep)
     elif ev == "declare":
         if event.q not in out.declared:
             out.declared.append(event.q)

@@ -132,6 +132,8 @@ class Sessions(msgspec.Struct):
     Perhaps the broker closed the channel instead; see `settle`."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
+    channels_end: bool = False
+    """An end of some channel is recorded; see `settle`."""
 
     def add(self, pos: int, event: Event) -> None:
         """Take in an event of `ANSWERED`, or an end."""
@@ -172,6 +174,7 @@ class Sessions(msgspec.Struct):
     def settle(self) -> None:
         """Work out the signs of life, when all calls and answers are known."""
         self.lives = {}
+        self.channels_end = any(name.ch is not None for name in self.ends)
         self.callers = {key.by for key in self.calls} if self.answers else set()
         self.stuck = {}
         answered = {CallKind(key.by.conn, key.ev) for key in self.answers}
@@ -228,8 +231,11 @@ class Sessions(msgspec.Struct):
     def sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
         """The latest call of a holder's session that was answered, and its answer."""
         own = self.lives.get(by)
-        # Of a channel that ended by itself before the connection's answers say nothing; nor of one that did not answer.
+        # Of a channel that ended by itself before the connection's answers say nothing; nor of one that did not answer,
+        # nor where no channel's end is recorded, unless the call names the channel.
         of_connection = self.lives.get(connection(by)) if by not in self.ends else None
+        if of_connection is not None and not self.channels_end:
+            of_connection = of_connection if of_connection[0].event.ch == by.ch else None
         if of_connection is not None and self.stuck.get(by, NEVER_STUCK) < of_connection[0].pos:
             of_connection = None
         signs = [sign for sign in (own, of_connection) if sign is not None]

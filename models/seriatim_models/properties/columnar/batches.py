@@ -116,7 +116,8 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
     kind[settles & (ev.among("ack") | ~flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
-    kind[ev.among(*SETTLES) & ph.among("fail", "info")] = OTHER
+    answered = ph.among("ok") & worker & coded(batch, "conn").among("")
+    kind[ev.among(*SETTLES) & (ph.among("fail", "info") | (answered & ~lone))] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
 
@@ -213,7 +214,12 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
     several = flags(column_of(batch, "multiple"), False)
     unbegun = np.asarray(pc.fill_null(column_of(batch, "t_lo"), 0)) == ANY_TIME
-    sweeping = ev.among(*SETTLES) & (several | unbegun | coded(batch, "ph").among("fail", "info"))
+    ph = coded(batch, "ph")
+    began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
+    worker = ~present(batch, "ch") & coded(batch, "conn").among("")
+    listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
+    nothing = (listed == 0) & (began | worker)
+    sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
     poll = ev.among("get") & coded(batch, "m").among("")
     at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)
     if not len(at):

@@ -59,7 +59,7 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     if header.schema != "qh/1" or first_bytes(path) == PARQUET:
         raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
     completion = Completion()
-    last = None
+    last = newest = None
     with opened(path) as text:
         if reader.n_header:
             text.readline()
@@ -70,6 +70,10 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
                 if last is None and event.i > 1 and header.params.get("whole") is not True:
                     raise NotColumnar(f"{path}: begins in the middle, at index {event.i}")
                 last = event.i
+                if event.t is not None:
+                    if newest is not None and event.t < newest:
+                        raise NotColumnar(f"{path}: stamps fall at index {event.i}")
+                    newest = event.t
             yield [completion(event) for event in events]
 
 
@@ -99,8 +103,11 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
     for e in events:
         if e.run not in ("", header.run) or e.rec not in ("", header.rec):
             raise NotColumnar(f"{path}: events of several runs or recorders")
-        # Of the header's defaults only the level matters to a verdict; see `_named` for the others.
+        # Of the header's defaults only the level matters to a verdict, and the recorder to a channel of a connection
+        # without a name; see `_named` for the others.
         event = e if e.lvl or not header.lvl else msgspec.structs.replace(e, lvl=header.lvl)
+        if e.ch is not None and not e.conn and not e.rec and header.rec:
+            event = msgspec.structs.replace(event, rec=header.rec)
         try:
             out.append(declared(checked(event), header))
         except BadLine as error:

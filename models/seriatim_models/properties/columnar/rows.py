@@ -49,12 +49,20 @@ GENERAL = Conservation.reads - TRAFFIC
 
 
 def is_general(event: Event) -> bool:
-    """Whether an event says something of more than the messages that it names: also a settlement that may cover what
-    was not seen, or has no effect, or began nobody knows when, and a poll that names no message.
+    """Whether an event says something of more than the messages that it names: also a settlement that names none which
+    is known, may cover what was not seen, has no effect or began nobody knows when, and a poll that names no message.
     """
     if event.ev in SETTLES:
-        return bool(event.multiple) or event.ph in ("fail", "info") or answer_alone(event)
+        nothing = not event.ms and (began(event) or _worker(event))
+        return (
+            bool(event.multiple) or nothing or event.ph in ("fail", "info") or answer_alone(event)
+        )
     return event.ev in GENERAL or (event.ev == "get" and not event.m)
+
+
+def _worker(event: Event) -> bool:
+    """Whether it is of a worker without a session."""
+    return event.ch is None and not event.conn
 
 
 class Rows(NamedTuple):
@@ -203,7 +211,7 @@ def _kind(event: Event) -> int:
         if event.ph in ("fail", "info"):
             return OTHER
         if not began(event):
-            return -1
+            return OTHER if _worker(event) else -1  # without a session it is what shows the effect
         if not event.q:
             return OTHER
         if ev == "ack" or event.requeue is False:
