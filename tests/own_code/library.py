@@ -21,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import attrs
+
 LOG = logging.getLogger(__name__)
 VAR = contextvars.ContextVar("VAR", default=0)
 
@@ -618,6 +620,67 @@ def wrong_dataclass_as_a_dict() -> None:
 
 def wrong_dataclass_is_replaced() -> None:
     assert while_it_changes(lambda pair, _: dataclasses.replace(pair, y=1)) == [Pair(0, 1)]
+
+
+@dataclasses.dataclass(slots=True, order=True)
+class InSlots:
+    x: int = 0
+
+
+def wrong_slots_are_compared() -> None:
+    one, two = InSlots(), InSlots()
+    seen: list[bool] = []
+    run(lambda: seen.append(one == two), lambda: setattr(one, "x", 1))
+    assert seen == [True]
+
+
+def wrong_slots_are_shown() -> None:
+    one = InSlots()
+    seen: list[str] = []
+    run(lambda: seen.append(repr(one)), lambda: setattr(one, "x", 1))
+    assert seen == ["InSlots(x=0)"]
+
+
+def wrong_slots_are_copied() -> None:
+    one = InSlots()
+    seen: list[int] = []
+    run(lambda: seen.append(copy.copy(one).x), lambda: setattr(one, "x", 1))
+    assert seen == [0]
+
+
+@attrs.frozen
+class Fixed:
+    x: int
+    y: int = 0
+
+
+@attrs.define(order=True)
+class Open:
+    x: int = 0
+
+
+def right_attrs_are_replaced() -> None:
+    kept = [Fixed(0)]
+    seen: list[bool] = []
+
+    def replace() -> None:
+        kept[0] = attrs.evolve(kept[0], x=1, y=1)
+
+    run(replace, lambda: seen.append((found := kept[0]).x == found.y))
+    assert seen == [True]
+
+
+def right_frozen_attrs_are_keys() -> None:
+    table = {Fixed(1): 2}
+    run(lambda: table[Fixed(1)], lambda: table.update({Fixed(2): 3}))
+    assert table[Fixed(1)] == 2
+
+
+def wrong_attrs_are_compared() -> None:
+    one, two = Open(), Open(1)
+    seen: list[bool] = []
+    run(lambda: seen.append(one < two), lambda: setattr(one, "x", 1))
+    assert seen == [True]
 
 
 def right_frozen_dataclasses_are_keys() -> None:

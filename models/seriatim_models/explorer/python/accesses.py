@@ -468,8 +468,15 @@ def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
 STATEFUL = (CONTAINER, TUPLE, VIEW)
 
 
-MADE_OF_TEXT = "<string>"
-"""The file of methods that `dataclasses` makes."""
+def made_for_class(method: types.FunctionType) -> bool:
+    """Whether it is a method that `dataclasses` or `attrs` has made."""
+    file = method.__code__.co_filename
+    return file == "<string>" or file.startswith("<attrs generated ") or of_attrs(method)
+
+
+def of_attrs(function: types.FunctionType) -> bool:
+    """Whether a function is one of `attrs`."""
+    return str(function.__globals__.get("__name__")).startswith("attr.")
 
 
 def unobserved_method(obj: Any, name: str, site: int) -> None:
@@ -477,8 +484,8 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
     method = getattr(type(obj), name, None)
     if not isinstance(method, types.FunctionType):
         return
-    if getattr(method, "__wrapped__", method).__code__.co_filename == MADE_OF_TEXT:
-        library.read_deeply((obj,), site)  # what dataclasses make
+    if made_for_class(getattr(method, "__wrapped__", method)):
+        library.read_deeply((obj,), site)
     elif MARK not in method.__globals__:
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))

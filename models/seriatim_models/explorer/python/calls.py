@@ -18,7 +18,6 @@ from seriatim_models.explorer.python.accesses import (
     CHANGING,
     ITERATING,
     LAZY,
-    MADE_OF_TEXT,
     MARK,
     STATEFUL,
     before_store,
@@ -29,9 +28,11 @@ from seriatim_models.explorer.python.accesses import (
     label_of,
     library,
     look_inside,
+    made_for_class,
     named,
     needs_logging,
     now,
+    of_attrs,
     passes_on,
     record_of,
     result_of,
@@ -167,9 +168,11 @@ def _unobserved(
     """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
     # Not `function.__module__`, which functools.wraps copies from another function.
     module = str(function.__globals__.get("__name__") or "?")
-    if module == "dataclasses" and function.__name__ in ("asdict", "astuple", "replace"):
+    if of_attrs(function) or (
+        module == "dataclasses" and function.__name__ in ("asdict", "astuple", "replace")
+    ):
         library.read_deeply(args, site)
-    if passes_on(module) or function.__code__.co_filename == MADE_OF_TEXT:
+    if passes_on(module) or made_for_class(function):
         return
     thread = ex.current
     assert thread is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.python.accesses import (
+    MARK,
     cell,
     cell_set,
     del_,
@@ -65,6 +66,22 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     return kind
 
 
+def decorated(decorator: Any, site: int) -> Any:
+    """A decorator of a class: one that is not observed (of `attrs`, say) does not see the hash of `build_class`."""
+    if MARK in getattr(decorator, "__globals__", ()):
+        return decorator
+
+    def applied(kind: Any) -> Any:
+        if isinstance(kind, type) and vars(kind).get("__hash__") is stable_hash:
+            del kind.__hash__
+        made = decorator(kind)
+        if isinstance(made, type) and getattr(made, "__hash__", None) is object.__hash__:
+            made.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
+        return made
+
+    return applied
+
+
 def assertion(text: str, *sides: Any) -> str:
     """What a failed assertion says."""
     if not sides:
@@ -86,7 +103,7 @@ HOOKS: dict[str, Any] = {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
         "compare": compare, "iter": iter_, "read": read, "managed": managed, "format": formatted, "made": made,
-        "slice": slice, "text": runs_text, "assertion": assertion,
+        "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

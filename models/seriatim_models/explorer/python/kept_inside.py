@@ -17,6 +17,7 @@ from __future__ import annotations
 import _collections_abc
 import _weakrefset
 import collections
+import contextlib
 import functools
 import operator
 import random
@@ -38,6 +39,7 @@ from seriatim_models.explorer.python.places import (
     elements,
     kind_of,
     where,
+    written_in_c,
 )
 from seriatim_models.explorer.python.primitives import RLock
 from seriatim_models.explorer.python.threads import observed_classes
@@ -201,14 +203,25 @@ def _places(
                 if record is not None:
                     found[id(element), CONTENTS] = (record, CONTENTS, False)
                 continue
-            names = getattr(element, "__dict__", None)
-            if type(names) is not dict or isinstance(element, types.FunctionType):
+            if isinstance(element, types.FunctionType):
                 continue
-            for name, held in list(names.items()):
+            for name, held in _attributes(element):
                 if record is not None:
                     found[id(element), name] = (record, name, False)
                 if level < depth:
                     waiting.append((held, level + 1))
+    return found
+
+
+def _attributes(obj: Any) -> list[tuple[str, Any]]:
+    """The attributes that an object has, in its dict or in slots."""
+    names = getattr(obj, "__dict__", None)
+    found = list(names.items()) if type(names) is dict else []
+    for base in type(obj).__mro__:
+        for name, slot in vars(base).items():
+            if isinstance(slot, types.MemberDescriptorType) and not written_in_c(base):
+                with contextlib.suppress(AttributeError):
+                    found.append((name, slot.__get__(obj)))
     return found
 
 
@@ -406,18 +419,15 @@ class Resumptions:
 # -- containers of the library that are written in Python --------------------------------------------------------
 
 _twins: dict[types.ModuleType, dict[str, Any]] = {}
+_TWINNED = {id(vars(module)): module for module in (_collections_abc, random)}
 DRAWING = frozenset(("choice", "choices", "sample", "shuffle", "_randbelow_with_getrandbits"))
 """Methods of `random.Random` that look into what they are given; all others draw in one operation."""
 
 
 def observed_twin(function: Any) -> Any:
     """The rewritten form of a method inherited from `collections.abc`, or that draws elements; None for all others."""
-    for module in (_collections_abc, random):
-        if function.__globals__ is vars(module):
-            break
-    else:
-        return None
-    if module is random and function.__name__ not in DRAWING:
+    module = _TWINNED.get(id(function.__globals__))
+    if module is None or (module is random and function.__name__ not in DRAWING):
         return None
     if module not in _twins:
         twins = _twins[module] = {}

@@ -232,7 +232,9 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST | list[ast.stmt]:
         """A class: its names are attributes."""
-        node.decorator_list = [self.visited(d) for d in node.decorator_list]
+        node.decorator_list = [
+            self.hook("decorated", d, self.visited(d)) for d in node.decorator_list
+        ]
         node.bases = [self.visited(b) for b in node.bases]
         for keyword in node.keywords:
             keyword.value = self.visited(keyword.value)
