@@ -143,6 +143,25 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """        if self.closed is not None:
             return
         with self._lock:"""),
+    ("limits-of-others", "QS-1", "broker",
+     """            channel.consumer_prefetch = prefetch
+""",
+     """            channel.consumer_prefetch = prefetch
+            for consumer in channel.consumers.values():
+                consumer.prefetch = prefetch
+"""),
+    ("exclusive-on-its-channel", "EX-1", "broker",
+     "any(c.exclusive for c in queue.consumers)",
+     "any(c.exclusive for c in queue.consumers if c.channel is not channel)"),
+    ("limits-of-others", "outcome", "broker",
+     "for i in self.channel.unacked.values() if i.consumer is not None]",
+     "for i in self.channel.unacked.values()]"),
+    ("limits-of-others", "QS-1", "broker",
+     """        mine = pushed.count(self)
+""",
+     """        pushed = [c for c in pushed if c.tag in self.channel.consumers]
+        mine = pushed.count(self)
+"""),
     ("consumers-in-turn", "outcome", "broker",
      """                queue.consumers.remove(consumer)
                 queue.consumers.append(consumer)
@@ -449,6 +468,33 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """            if consumer.wants_work.get_and_set(None) is None:
                 return
             self._close(consumer)"""),
+    ("group-freed-before", "SP-2", "queue",
+     """            self._dispose(entry)
+            if self.groups.leave(entry.message.group, consumer):
+                self._announce_group(entry.message.group)""",
+     """            self._dispose(entry)
+            if self.groups.leave(entry.message.group, consumer):
+                for other in self.entries:
+                    same = other.message.group == entry.message.group
+                    if same and other.place() > entry.place() and other.available():
+                        self._announce(other)"""),
+    ("freed-by-release", "WK-11", "queue",
+     """            if self.groups.leave(entry.message.group, consumer):
+                self._announce_group(entry.message.group)
+            else:
+                self._announce(entry)""",
+     """            self._announce(entry)
+            if self.groups.leave(entry.message.group, consumer):
+                self._announce_group(entry.message.group)"""),
+    ("turn-lost", "QL-5", "queue",
+     """        for consumer in self.manager.interested():
+            if not entry.available():
+                return
+            if consumer.has_interest(entry) and""",
+     """        for consumer in sorted(self.all.consumers(), key=lambda c: -c.priority):
+            if not entry.available():
+                return
+            if consumer.acquires and consumer.has_interest(entry) and"""),
     ("group-freed-behind", "SP-2", "queue",
      """            if entry.message.group == group and entry.available():
                 self._announce(entry)""",

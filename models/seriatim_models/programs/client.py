@@ -911,6 +911,26 @@ def prefetch(scene: ClientScene) -> None:
     scene.spawn(lambda: ch.basic_ack(3, multiple=True), "B")
 
 
+@scenario("QS-1", traces=1)
+def limits_of_others(scene: ClientScene) -> None:
+    """A channel's limit counts what a cancelled consumer was pushed, and not what was got; a new one is for later ones.
+
+    Bounds: Sequential; five messages, of which one is got, two channels, three consumers, one acknowledgement.
+    No reader runs.
+    """
+    first, second = scene.client(channels=2, messages=5, read=False)
+    server = scene.server
+    scene.at(first, lambda x: server.get(x, "q", False))
+    scene.at(first, lambda x: server.qos(x, 1, True))
+    scene.at(first, lambda x: server.consume(x, "q", "t"))
+    scene.at(first, lambda x: server.cancel(x, "t"))
+    scene.at(first, lambda x: server.consume(x, "q", "u"))
+    scene.at(second, lambda x: server.qos(x, 1, False))
+    scene.at(second, lambda x: server.consume(x, "q", "v"))
+    scene.at(second, lambda x: server.qos(x, 2, False))
+    scene.spawn(lambda: first.basic_ack(2), "A")
+
+
 @scenario("QS-1 QS-2", traces=2)
 def ack_again(scene: ClientScene) -> None:
     """Two threads acknowledge one delivery, one of them with all before it; whoever comes second names an unknown tag.
@@ -994,6 +1014,17 @@ def crash_anywhere(scene: ClientScene) -> None:
 
 
 # ---- exclusive, no-local, routing
+
+
+@scenario("EX-1", traces=1)
+def exclusive_on_its_channel(scene: ClientScene) -> None:
+    """A channel that consumes exclusively asks for a second consumer of the queue, as anybody may: it is refused.
+
+    Bounds: Sequential; two consumers on one channel, no messages. No reader runs.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+    scene.at(ch, lambda x: scene.server.consume(x, "q", "t", exclusive=True))
+    scene.spawn(lambda: scene.at(ch, lambda x: scene.server.consume(x, "q", "u")), "A")
 
 
 @scenario("EX-1 RPC-1", traces=2)

@@ -371,6 +371,26 @@ def group_freed_behind(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
 
 
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=1)
+def group_freed_before(scene: PullScene) -> None:
+    """The owner of a group is done with its last message; an earlier one, which it gave back before, was passed over.
+
+    Bounds: Sequential; one group of two, one message behind it, two consumers.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("g1", "g2", group="g")
+    scene.enqueue("m3")
+    first, second = scene.take(a), scene.take(a)
+    scene.take(b)
+
+    def life() -> None:
+        scene.queue.release(first, a)
+        scene.attempt(b)
+        scene.queue.dequeue(second, a)
+
+    scene.spawn(life, name="A")
+
+
 @scenario("ES-5 SP-2 MG-1 MG-2", traces=341)
 def group_given_up(scene: PullScene) -> None:
     """A consumer owns a group for a message that expires under its hands, while another passes over the rest of it.
@@ -978,6 +998,23 @@ def take_turns(scene: PullScene) -> None:
         scene.publish(name, by=name)
 
 
+@scenario("WK-2 QL-1 QL-5", traces=1)
+def turn_lost(scene: PullScene) -> None:
+    """A consumer that was woken takes its message and runs dry; the next is for the other one, who has waited longer.
+
+    Bounds: Sequential; two equal consumers, two messages.
+    """
+    a = scene.subscribe("A")
+    scene.subscribe("B")
+    scene.enqueue("m1")
+
+    def life() -> None:
+        scene.drain(a)
+        scene.enqueue("m2")
+
+    scene.spawn(life, name="A")
+
+
 @scenario("SO-4 WK-1 WK-2", traces=10)
 def browser_woken(scene: PullScene) -> None:
     """A message arrives for a consumer and for a browser that is about to rest.
@@ -1139,6 +1176,23 @@ def freed_beside_arrival(scene: PullScene) -> None:
     scene.subscribe("B")
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
     scene.publish("m1")
+
+
+@scenario("WK-11 MG-2", traces=1)
+def freed_by_release(scene: PullScene) -> None:
+    """The owner of a group gives its only message back: of the two who wait, the owner among them, one is woken.
+
+    Bounds: Sequential; one message of the group, two consumers that wait.
+    """
+    a = scene.subscribe("A")
+    scene.subscribe("B")
+    entry = scene.enqueue("g1", group="g")
+
+    def life() -> None:
+        scene.drain(a)
+        scene.queue.release(entry, a)
+
+    scene.spawn(life, name="A")
 
 
 @scenario("WK-11 SO-4", traces=12)
