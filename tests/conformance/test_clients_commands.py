@@ -173,3 +173,11 @@ def test_an_object_of_python_is_called_by_threads(
         assert judged == 1
     else:
         assert sum(e.ev == "publish" for e in read_history("run.jsonl").events) > 20
+
+
+def test_it_is_said_that_threads_of_an_object_meet_by_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["conform", "--python", "queue:Queue", "--clients", "2", "--seed", "1"]
+    assert run([*words, "--scripts", "3", "--out", str(tmp_path)]) in (0, 3)
+    assert "--schedules runs small clients under every schedule" in capsys.readouterr().out

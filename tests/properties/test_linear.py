@@ -178,12 +178,23 @@ def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
     at: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
     events = [
         Event(i=0, t=0, ev="publish", m="a", q="q"),
-        Event(i=1, t=1, ev="get", m="a", q="q", **at),
-        Event(i=2, t=2, ev=ev, q="" if ev in ("recover", "ch_close") else "q", ms=["a"], m="a", **at),
-        Event(i=3, t=3, ev="get", m="a", q="q", **at),
+        Event(i=1, t=1, ev="publish", m="b", q="q"),
+        Event(i=2, t=2, ev="get", m="a", q="q", **at),
+        Event(i=3, t=3, ev=ev, q="" if ev in ("recover", "ch_close") else "q", ms=["a"], m="a", **at),
+        Event(i=4, t=4, ev="get", m="a", q="q", **at),
     ]  # fmt: skip
     found = P20.check(events)
     assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.OK, 1, 1)
+
+
+def test_one_value_at_a_time_has_no_order() -> None:
+    """A stack would have answered the same."""
+    one = (("put", "a", 0, 1), ("take", "a", 2, 3), ("put", "b", 4, 5), ("take", "b", 6, 7))
+    assert fifo(*one).verdict is Verdict.INCONCLUSIVE
+    assert fifo(*one, ("take", "", 8, 9)).verdict is Verdict.OK
+    assert fifo(*one, ("take", "a", 8, 9)).verdict is Verdict.VIOLATED
+    overlapping = (("put", "a", 0, 5), ("put", "b", 1, 2), ("take", "b", 6, 7))
+    assert fifo(*overlapping).verdict is Verdict.OK
 
 
 def test_an_empty_dequeue_is_left_open_when_messages_come_back_before_it_is_decided() -> None:

@@ -171,7 +171,6 @@ def test_a_history_in_which_nothing_could_have_been_done_otherwise_is_inconclusi
     assert BY_ID[id].case
 
 
-@pytest.mark.parametrize("id", ["P1", "P20"])
-def test_what_was_taken_could_have_come_from_nowhere(id: str) -> None:
-    assert found(id, one_of_each()).verdict is OK
-    assert found(id, []).verdict is INCONCLUSIVE
+def test_what_was_taken_could_have_come_from_nowhere() -> None:
+    assert found("P1", one_of_each()).verdict is OK
+    assert found("P1", []).verdict is INCONCLUSIVE

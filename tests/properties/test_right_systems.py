@@ -41,7 +41,7 @@ def test_the_histories_are_worth_judging() -> None:
     """They hold what is hard: ends of all kinds, unknown outcomes, refused calls; and the properties have cases."""
     seen: Counter[str] = Counter()
     cases: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(130):
         meaning = draw(seed)
         events = history(meaning)
         seen.update(f"{e.ev} {e.ph}" for e in events)

@@ -86,6 +86,10 @@ def conform_clients(
     targets.console.print(Text(f"{system.name}: {facts}"))
     if system.one_at_a_time:
         targets.console.print("it speaks seriatim-conform/1: its clients took turns")
+    elif implementation.factory is not None and not described[0] and not outcome.violated:
+        targets.console.print(
+            "its threads met by chance: --schedules runs small clients under every schedule"
+        )
     if outcome.workload is not None:
         path = out / f"clients-{outcome.violated}.jsonl"
         try:

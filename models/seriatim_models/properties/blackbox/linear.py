@@ -323,8 +323,8 @@ class _LinearityPass:
             inside.early = inside.early or [event]
             inside.n_early += 1
             return
-        inside.tested += 1
         value = inside.values.pop(event.m, None)
+        inside.tested += bool(inside.values)
         if value is None:
             why = f"{event.m} was taken at event {event.i}, but it was not there: never enqueued, or taken before"
             s.blame(inside, why, [event])
@@ -471,8 +471,9 @@ def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
 
 
 class QueueLinearizable(SequentialProperty[Queues]):
-    """P20. A case is a completed dequeue. Untestable: on queues on which messages come back or of which no publish
-    was recorded; and an empty dequeue that others overlap which never answered, or that push may overlap.
+    """P20. A case is a completed dequeue beside another value that may be inside, or of nothing: one value at a time
+    has no order. Untestable: on queues on which messages come back or of which no publish was recorded; and an empty
+    dequeue that others overlap which never answered, or that push may overlap.
 
     O(n log n), and for a dequeue that found nothing also what overlaps it. Carried: what is inside or under way.
     """
@@ -484,7 +485,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         "On Reducing Linearizability to State Reachability (2015); Lee, Mathur, arXiv 2410.04581 (PLDI 2025)"
     )
     rests_on = ""
-    case = "values that are put and taken for good, in a queue where nothing comes back"
+    case = "two values in a queue at once, or none, put and taken for good where nothing comes back"
     scope = "queue"
     reads = (
         ACQUIRES
