@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from seriatim_models.cli import console
 from seriatim_models.cli.console import check_writable
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.matrix.work import Done, Journal, do, items
@@ -86,8 +87,7 @@ def test_what_can_no_longer_be_written_costs_no_result(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("file").touch()
-    command = sys.modules["seriatim_models.cli.matrix"]
-    monkeypatch.setattr(command, "check_writable", lambda *_, **__: None)
+    monkeypatch.setattr(console, "check_writable", lambda *_, **__: None)
     assert "cannot write file/below: " in run(*SMALL, "--json", "file/below").complaint
     [journal] = Path("build/matrix").iterdir()
     before = journal.read_bytes()

@@ -95,7 +95,6 @@ def matrix(
     from seriatim_models.matrix.text import show
 
     out = Outputs(json, html)
-    check_writable(json)
     check_writable(html, folder=pair is None)
     chosen = _systems(systems, universes, mutant_id)
     if pair is not None:
