@@ -14,7 +14,7 @@ from seriatim_models.properties.base import Finding, Violations
 from seriatim_models.properties.whitebox import entries, lists, order, pointers, wakeups
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 from seriatim_models.properties.whitebox.pointers import ahead
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.wakeups import MAKES_AVAILABLE, RESTING, ready_at_rest
 
@@ -120,8 +120,8 @@ def _order(
             offer = next(e for e in h.events if e.i == since)
             bad.append(
                 (
-                    f"{first.m} was available to {consumer.name} from {since} on, "
-                    f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}",
+                    f"{first.m} was available to {consumer.name} from {when(offer)} on, yet {consumer.name}, "
+                    f"which looked from {when(attempt.first)}, took {taken.m} at {when(at)}",
                     [offer, attempt.first, at],
                 )
             )
@@ -357,7 +357,7 @@ class Sp3(pointers.Sp3):
                         since = next(x for x in h.events if x.i == entry.state.since(began))
                         bad.append(
                             (
-                                f"{consumer.name} was moved past {entry.m}, available since {since.i}",
+                                f"{consumer.name} was moved past {entry.m}, available since {when(since)}",
                                 [since, e],
                             )
                         )
@@ -452,13 +452,13 @@ class Wk3(wakeups.Wk3):
             if consumer.listed.held("NotInterested", began, until - 1):
                 since = next(m for m in reversed(consumer.moves) if m.i < until)
                 bad.append(
-                    (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
+                    (f"{consumer.name} was notified, NotInterested since {when(since)}", [since, e])
                 )
             elif all(consumer.wish.at(i) is False for i in range(began, e.i + 1)):
                 asked = next(x for x in h.events if x.i == consumer.wish.since(began))
                 bad.append(
                     (
-                        f"{consumer.name} was notified, whose client wants no messages since {asked.i}",
+                        f"{consumer.name} was notified, whose client wants no messages since {when(asked)}",
                         [asked, e],
                     )
                 )
@@ -583,7 +583,7 @@ class Ql3(lists.Ql3):
                     gone = marked.get(name, {}).get(node)
                     if gone is not None and gone.i < begin.i:
                         bad.append(
-                            (f"{node} was deleted at {gone.i}, and returned", [gone, begin, e])
+                            (f"{node} was deleted at {when(gone)}, and returned", [gone, begin, e])
                         )
                     continue
                 stack.pop()
@@ -655,8 +655,8 @@ class Ql5(lists.Ql5):
                     if since is not None and waits is not None and waits < since:
                         bad.append(
                             (
-                                f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
-                                f"who waited since {waits}",
+                                f"{woken.name} was notified before {rival.name}, "
+                                f"who has waited longer, since {when(h.event(waits))}",
                                 [op.first, e],
                             )
                         )

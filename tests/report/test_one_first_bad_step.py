@@ -81,3 +81,14 @@ def test_a_plain_test_has_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
     page = tmp_path / "own.html"
     assert run(["check", str(test), "--html", str(page)]) == 1
     assert of_page(page.read_text()) == of_terminal(capsys.readouterr().out) == 5
+
+
+@pytest.mark.parametrize("mutant", ["published-look-then-rest", "iteration-returns-deleted"])
+def test_sentences_count_in_steps_as_the_trace_does(mutant: str) -> None:
+    """They named places in the list of events: "available since 47", where it was step 60."""
+    run = counterexample_run(mutant).run
+    [finding] = [f for f in run.findings if f.witness]
+    named = [int(n) for n in re.findall(r"step (\d+)", finding.explanation)]
+    assert named
+    assert set(named) <= {e.t for e in finding.witness}
+    assert not re.search(r"\b(since|at|from) \d", finding.explanation)

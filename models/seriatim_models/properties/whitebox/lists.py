@@ -8,7 +8,7 @@ from math import inf
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, Finding, Violations
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import last_before
 
@@ -173,7 +173,7 @@ class Ql3(OnReplay):
                     seen.add(node)
                     deleted = marked.get(name, {}).get(node)
                     if deleted is not None and deleted.i < begin.i:
-                        why = f"{node} was deleted at {deleted.i}, and returned"
+                        why = f"{node} was deleted at {when(deleted)}, and returned"
                         bad.append((why, [deleted, begin, e]))
                     continue
                 stack.pop()
@@ -269,8 +269,8 @@ class Ql5(OnReplay):
                     waits = rival.listed.since(op.start)
                     if waits is not None and waits < since:
                         why = (
-                            f"{woken.name}, Interested since {since}, was notified before {rival.name}, "
-                            f"who waited since {waits}"
+                            f"{woken.name} was notified before {rival.name}, "
+                            f"who has waited longer, since {when(h.event(waits))}"
                         )
                         bad.append((why, [op.first, e]))
         return tested

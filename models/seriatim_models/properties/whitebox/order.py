@@ -9,7 +9,7 @@ from itertools import islice
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, Finding, Violations
-from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import ENDED, OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import (
     CallSpan,
     ConsumerHistory,
@@ -156,8 +156,8 @@ def _order(prop: OnReplay, h: Replay, path: str = "", higher_only: bool = False)
             since = first.state.since(attempt.start)
             assert since is not None
             why = (
-                f"{first.m} was available to {consumer.name} from {since} on, "
-                f"yet {consumer.name}, which looked from {attempt.start}, took {taken.m} at {at.i}"
+                f"{first.m} was available to {consumer.name} from {when(h.event(since))} on, yet {consumer.name}, "
+                f"which looked from {when(attempt.first)}, took {taken.m} at {when(at)}"
             )
             bad.append((why, [h.event(since), attempt.first, at]))
     return Finding.of(prop.id, tested, bad, n_untestable=untestable)

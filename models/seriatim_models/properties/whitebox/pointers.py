@@ -8,7 +8,7 @@ from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Violations
 from seriatim_models.properties.whitebox.entries import PerKey
-from seriatim_models.properties.whitebox.replay import OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import EntryHistory
 from seriatim_models.properties.whitebox.sweep import Offers
 
@@ -131,7 +131,7 @@ class Sp3(OnReplay):
                     and entry.available_through(began, e.i)
                     and (not consumer.acquires or h.group_free(entry, consumer, began, e.i))
                 ):
-                    why = f"{consumer.name} was moved past {entry.m}, available since {since}"
+                    why = f"{consumer.name} was moved past {entry.m}, available since {when(h.event(since))}"
                     bad.append((why, [h.event(since), e]))
         return tested
 

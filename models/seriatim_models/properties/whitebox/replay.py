@@ -33,6 +33,11 @@ PUSH_QUEUE = CaseEvents(frozenset({"queue"}), lambda e: catalogue.queue_kind.get
 PULL_QUEUE = CaseEvents(frozenset({"queue"}), lambda e: catalogue.queue_kind.get(e, "") == "pull")
 
 
+def when(e: Event) -> str:
+    """When an event was, as whoever reads a schedule counts: its step, or its place where steps were not recorded."""
+    return f"event {e.i}" if e.t is None else f"step {e.t}"
+
+
 class Replay(QueueState):
     """The state after all events of one run, with the indexes that properties search."""
 

@@ -11,7 +11,7 @@ from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, Finding, Violations
 from seriatim_models.properties.whitebox.pointers import ahead
-from seriatim_models.properties.whitebox.replay import PULL_QUEUE, OnReplay, Replay
+from seriatim_models.properties.whitebox.replay import PULL_QUEUE, OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import CallSpan, ConsumerHistory, EntryHistory
 from seriatim_models.properties.whitebox.sweep import (
     Ended,
@@ -80,9 +80,9 @@ class Wk1(OnReplay):
     ) -> tuple[str, list[Event]]:
         since = h.event(entry.state.when[-1])
         woken = consumer.notified[-1:]
-        why = f"{consumer.name} rests and is ready, {entry.m} is available since {since.i}, and nothing moves"
+        why = f"{consumer.name} rests and is ready, {entry.m} is available since {when(since)}, and nothing moves"
         if woken:
-            why += f"; {consumer.name} was last woken at {woken[0].i}"
+            why += f"; {consumer.name} was last woken at {when(woken[0])}"
         return why, sorted([since, *woken], key=lambda e: e.i)
 
 
@@ -174,12 +174,12 @@ class Wk3(OnReplay):
                 since = last_before(consumer.moves, until)
                 assert since is not None
                 bad.append(
-                    (f"{consumer.name} was notified, NotInterested since {since.i}", [since, e])
+                    (f"{consumer.name} was notified, NotInterested since {when(since)}", [since, e])
                 )
             elif consumer.wish.held(False, began, e.i):
                 since_when = consumer.wish.since(began)
                 unwilling = h.event(began if since_when is None else since_when)
-                why = f"{consumer.name} was notified, whose client wants no messages since {unwilling.i}"
+                why = f"{consumer.name} was notified, whose client wants no messages since {when(unwilling)}"
                 bad.append((why, [unwilling, e]))
         return tested
 
@@ -316,7 +316,7 @@ class Wk6(OnReplay):
             for e in h.named("conn_notify"):
                 tested += 1
                 if last_end.get(e.conn, -1) < e.i:
-                    bad.append((f"{e.conn} was notified at {e.i} and not run after that", [e]))
+                    bad.append((f"{e.conn} was notified at {when(e)} and not run after that", [e]))
         return tested
 
 
