@@ -144,9 +144,7 @@ def print_outcome(
                 _print_script(console, witness, same, saved.get(witness.property), words)
             console.print()
     if WELL in saved:
-        console.print(
-            Text(f"written: {saved[WELL]}, a history without a violation"), soft_wrap=True
-        )
+        console.print(Text(f"written: {saved[WELL]}, a history without a violation"))
     ended = ", until the time was over" if outcome.ended == "time" else ""
     scripts, steps = quantity(outcome.scripts, "script"), quantity(outcome.steps, "step")
     facts = f"{scripts}, {steps}, seed {outcome.seed}{ended}"
