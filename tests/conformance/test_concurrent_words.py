@@ -255,6 +255,7 @@ def test_right_ones_are_not_reported_and_each_word_has_a_case(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("of", "wrong", "by"),
     [

@@ -85,9 +85,10 @@ def test_drawn_clients_do_not_report_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_drawn_clients_find_what_is_overwritten() -> None:
     found = search_clients(
-        ThreadedObject(Overwrites), PROFILES["any"].properties, clients=4, seconds=60, seed=1
+        ThreadedObject(Overwrites), PROFILES["any"].properties, clients=4, seconds=20, seed=1
     )
     assert found.violated in ("P1", "P20")
 
@@ -104,6 +105,7 @@ def test_a_put_that_waits_beside_an_empty_queue_gave_no_answer(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_one_client_learns_how_much_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,9 +113,9 @@ def test_one_client_learns_how_much_there_is_room_for(
     monkeypatch.chdir(Path(__file__).parent)
     words = ["conform", "--python", "test_waiting:Ring", "--patience", "2", "--seed", "1"]
     assert run([*words, "--self-test"]) == 0
-    assert run([*words, "--scripts", "20", "--seconds", "60", "--out", str(tmp_path)]) in (0, 3)
+    assert run([*words, "--scripts", "8", "--seconds", "60", "--out", str(tmp_path)]) in (0, 3)
     hangs = ["conform", "--python", "test_waiting:HangsAtOnce", "--patience", "2", "--seed", "1"]
-    assert run([*hangs, "--scripts", "5", "--seconds", "20", "--out", str(tmp_path)]) == 1
+    assert run([*hangs, "--scripts", "3", "--seconds", "20", "--out", str(tmp_path)]) == 1
 
 
 class HangsAtOnce(Ring):
