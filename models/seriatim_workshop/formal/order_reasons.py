@@ -16,6 +16,7 @@ REASONS = {
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
     "Queue.grant": "no system obliges a grant to add credit, or speaks of interest and credit together (WK-9)",
+    "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
     "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
     "QueueConsumerManager.interested": "in which order the Interested are asked is not said (WK-4)",
     "QueueConsumerManager.set_notified": "browsers are outside `wakeups`",
@@ -23,10 +24,7 @@ REASONS = {
     "PullQueue._notify": "a consumer may be woken in vain: no system counts how often",
     "PullQueue.deliver_single_message": "no system speaks of interest and credit together (WK-9)",
     "WorkSet.take": "a take may find nothing; who then waits for ever for a permit ends the execution",
-    "ConsumerTarget.process": (
-        "`handover` ends at the target: which of its consumers are asked it does not say, "
-        "and `wakeups` takes one in Notified for awake"
-    ),
+    "ConsumerTarget.process": "whose turn it is among a target's consumers is outside of `handover`",
     "Session.process": (
         "`handover` owes a visit to who has notified; a target that has more to do has not notified again"
     ),
