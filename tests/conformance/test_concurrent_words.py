@@ -218,11 +218,9 @@ def made(of: type, wrong: str = "") -> ThreadedObject:
     return ThreadedObject(type(of.__name__, (of,), {"wrong": wrong}))
 
 
-def searched(system: ThreadedObject, **bounds: int) -> ClientsOutcome:
+def searched(system: ThreadedObject, most: int | None = None) -> ClientsOutcome:
     profile = default_profile(system)
-    return search_clients(
-        system, profile.properties, clients=4, **({"seconds": 90, "seed": 1} | bounds)
-    )
+    return search_clients(system, profile.properties, clients=4, seconds=90, seed=1, most=most)
 
 
 def judged(system: ThreadedObject, workload: ConcurrentWorkload, path: Path) -> dict[str, Verdict]:

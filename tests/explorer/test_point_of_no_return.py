@@ -8,8 +8,9 @@ import pytest
 
 from seriatim_models.explorer import Counterexample, World, explore
 from seriatim_models.explorer.model.program import Limits, Setting
-from seriatim_models.explorer.search.point_of_no_return import PointOfNoReturn, point_of_no_return
+from seriatim_models.explorer.search.point_of_no_return import point_of_no_return
 from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.trace.counterexample import PointOfNoReturn
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import Judge, check_program, runnable
 from seriatim_workshop.crosscheck.brute_force import interleavings

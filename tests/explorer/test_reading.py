@@ -72,7 +72,9 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_shows(
 
 def test_a_look_that_found_none_says_so_and_a_value_is_shown_as_it_was() -> None:
     def program(world: World) -> None:
-        box, seen = world.cell(None, name="box"), []
+        nothing: list[int] | None = None
+        seen: list[int] = []
+        box = world.cell(nothing, name="box")
 
         def work() -> None:
             box.get()

@@ -420,7 +420,11 @@ def test_instrumentations_as_they_write(
 def test_a_record_of_a_log_is_named_by_its_place(tmp_path: Path) -> None:
     """Without an id, a link or a parent, topic, partition and offset say which record a span is of."""
     path = tmp_path / "traces.jsonl"
-    place = {"messaging__destination__partition__id": "0", "messaging__kafka__offset": 7, **KAFKA}
+    place: dict[str, Any] = {
+        "messaging__destination__partition__id": "0",
+        "messaging__kafka__offset": 7,
+        **KAFKA,
+    }
     sent = raw("t send", 4, "p", 1, **place)
     got = raw("t process", 5, "c", 5, trace="u", **place)
     unplaced = raw("t process", 5, "d", 9, trace="v", messaging__kafka__offset=7, **KAFKA)

@@ -83,7 +83,7 @@ def wrong_until_a_sentinel() -> None:
 
 def wrong_reduce_by_c() -> None:
     table: dict[int, int] = {}
-    look: Callable[[], object] = lambda: functools.reduce(table.get, [1, 2])  # type: ignore[arg-type]  # noqa: E731
+    look: Callable[[], object] = lambda: functools.reduce(table.get, [1, 2])  # noqa: E731
     assert seen(look, lambda: table.update({1: 5})) == 2
 
 
@@ -218,7 +218,7 @@ def wrong_update_by_pairs() -> None:
 
 
 def wrong_sum_of_a_list_and_a_generator() -> None:
-    filled([], lambda numbers: operator.iadd(numbers, (n for n in (1, 2))))
+    filled([], lambda numbers: operator.iadd(numbers, (n for n in (1, 2))))  # type: ignore[no-untyped-call]  # typeshed gives it no types
 
 
 def wrong_counter_of_a_generator() -> None:
