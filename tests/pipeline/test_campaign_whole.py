@@ -237,7 +237,7 @@ def _hang() -> None:
     ("snap", "verdict", "why"),
     [
         (lambda: C.kill(os.getpid(), signal.SIGKILL), "died", "signal SIGKILL"),
-        (lambda: os._exit(3), "died", "exit code 3"),
+        (lambda: C._exit(3), "died", "exit code 3"),
         (_hang, "timeout", "it had not ended after 4 s"),
         (lambda: bytearray(2**40), "memory", "more than 512 MiB"),
     ],
