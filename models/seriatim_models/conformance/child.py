@@ -179,7 +179,9 @@ class ChildProcess:
         self._readers = [
             threading.Thread(target=work, args=(self._process,), daemon=True) for work in works
         ]
-        for reader in self._readers:
+        for reader in reversed(
+            self._readers
+        ):  # whoever reads the end of the answers waits for the errors
             reader.start()
         try:
             asked = Request(op="hello", protocol=self._protocol)

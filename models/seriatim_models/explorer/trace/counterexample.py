@@ -188,7 +188,7 @@ def _text(case: Counterexample, width: int = 120) -> str:
         min(room, max([len(name), *(len(c[2]) for c in cells if c[1] == k)]))
         for k, name in enumerate(threads)
     ]
-    lines.append(_row(" " * number, threads, widths))
+    lines.append(_row(" " * number, threads, widths).rstrip())
     lines.append("-" * number + "-+-" + "-+-".join("-" * w for w in widths))
     for mark, at, text in cells:
         for k, part in enumerate(_wrapped(text, widths[at])):
