@@ -761,7 +761,7 @@ def at_most_one_acquirer(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
 
 @SYSTEM.safe("ES-5", c=Consumer, e=Entry)
 def who_has_left_holds_nothing(s: SymbolicState, c: Term, e: Term) -> Term:
-    """What a consumer acquired it has given back, or is done with, before it leaves the list of all."""
+    """What a consumer acquired it has released, or is done with, before it leaves the list of all."""
     return Implies(s.holds(c, e), s.registered(c))
 
 
