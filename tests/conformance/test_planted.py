@@ -15,6 +15,7 @@ from seriatim_models.conformance.judging import black_box_profiles
 from seriatim_models.conformance.local import Local, Refused
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.conformance.protocol import TRANSACTIONS
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.script import STEPS, ScriptStep
@@ -240,7 +241,8 @@ def test_a_script_is_drawn_of_what_is_declared() -> None:
     drawn = [
         step for n in range(200) for step in drawn_script(can, random.Random(n), 30, hurried=False)
     ]
-    assert {step.op for step in drawn} == set(STEPS) - {"open", "read", "seek", "commit"}
+    others = {"open", "read", "seek", "commit", *TRANSACTIONS}
+    assert {step.op for step in drawn} == set(STEPS) - others
     assert {step.q for step in drawn} == {"", "q", "r"}
     assert any(step.exclusive for step in drawn)
     assert any(step.cprio for step in drawn)

@@ -20,8 +20,9 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import ONE_GROUP, SETTLING, ScriptStep, promised
+from seriatim_models.conformance.script import DEAD, ONE_GROUP, SETTLING, ScriptStep, promised
 from seriatim_models.conformance.system import MayWait, System
+from seriatim_models.conformance.transactions import PendingSettlement, Transaction
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 
@@ -49,6 +50,10 @@ class DrivenRun(msgspec.Struct, kw_only=True):
     why: str = ""
     fenced: int = 0
     """Of the steps that requeue, how many were certain to have taken effect before the next."""
+
+
+_BegunPublish = tuple[int, dict[str, object]]
+"""Number and fields of a publish whose end is not recorded yet."""
 
 
 class _DrivenChannel:
@@ -86,6 +91,9 @@ class _Driver:
         self.returned: set[str] = set()
         """Messages that a command put back, while its channel stayed open."""
         self._sure = True  # whether nothing was asked since all was known to be at rest
+        self.transactions: dict[int, Transaction] = {}  # channel: what it has not committed yet
+        self._dying: list[_BegunPublish] = []
+        """Of messages that were dropped, their coming to the queue of the dead, which is not certain yet."""
         self.logs: dict[tuple[str, int | None], int] = {}
         """By topic and partition, the position after the last that was published."""
         self._reads: dict[tuple[int, str, str, int | None], int] = {}
@@ -150,7 +158,9 @@ class _Driver:
             for n in self._unfenced:
                 self._events[n] = msgspec.structs.replace(self._events[n], t_hi=now)
             self.run.fenced += len(self._unfenced)
+            self._ended(self._dying, True)
         self._unfenced.clear()
+        self._dying.clear()
 
     def at_rest(self) -> None:
         """Record that all has come to rest, unless it is recorded already."""
@@ -166,6 +176,7 @@ class _Driver:
                 self.record("ch_close", push.t, ch=push.ch, ph="ok", err=str(push.code or push.why))
                 self._released(push.ch)
                 self.channels.pop(push.ch, None)
+                self.transactions.pop(push.ch, None)
                 continue
             if push.ev == "return":
                 self.record("return", push.t, ch=push.ch, m=push.m, err=str(push.code or push.why))
@@ -244,7 +255,7 @@ class _Driver:
         ):
             return
         self.asked = step
-        done = getattr(self, f"_{step.op}")(step)
+        done = getattr(self, "_" + step.op.replace("-", "_"))(step)
         if done is None:
             return
         self.run.steps.append(done)
@@ -271,6 +282,7 @@ class _Driver:
         self._nothing_pushed()
         if step.ch not in self.channels:
             return None
+        self.transactions.pop(step.ch, None)
         self._released(step.ch)
         self.around("ch_close", Request(op="close", ch=step.ch), True, ch=step.ch)
         self._released(step.ch)
@@ -282,11 +294,8 @@ class _Driver:
         if self.full(step.q):
             return None
         m = step.m or f"m{len(self.place)}"
-        if m not in self.place:
-            self.place[m] = len(self.place)
-            self._put(m)
+        self.place.setdefault(m, len(self.place))
         self._declare(step.q)
-        number = self._sent[step.q] = self._sent.get(step.q, -1) + 1
         fields: dict[str, object] = {"q": step.q, "m": m}
         if step.prio is not None and "message-priority" in self.system.can:
             fields["prio"] = self.prio[m] = step.prio
@@ -297,17 +306,58 @@ class _Driver:
         part = step.part if "partitions" in self.system.can else None
         if part is not None:
             fields["part"] = part
-        # Any field of Request; msgspec does not check on construction
+        if (transaction := self.transactions.get(step.ch)) is not None:
+            # Any field of Request; msgspec does not check on construction
+            request = Request(op="publish", ch=step.ch, **fields)  # type: ignore[arg-type]
+            self._sent.setdefault(step.q, -1)
+            if self.system.do(request).ok:
+                transaction.published.append(fields)
+            return msgspec.structs.replace(step, m=m)
         request = Request(op="publish", **fields)  # type: ignore[arg-type]
-        self.home[m] = step.q
-        self.ready.add(m)  # before it is asked: it may be delivered before the answer
-        fields |= {"pub": "publisher", "pseq": number}
+        fields = self._there(fields)  # before it is asked: it may be delivered before the answer
         answer = self.around("publish", request, False, **fields)
         if not answer.ok:
             self.ready.discard(m)
         elif answer.pos is not None:
             self.logs[step.q, part] = answer.pos + 1
         return msgspec.structs.replace(step, m=m)
+
+    def _there(self, fields: dict[str, object]) -> dict[str, object]:
+        """A message is being published: the fields of that, with its number among those of its queue."""
+        q, m = str(fields["q"]), str(fields["m"])
+        number = self._sent[q] = self._sent.get(q, -1) + 1
+        self.home[m] = q
+        self.ready.add(m)
+        if m not in self._rank:
+            self._put(m)
+        return fields | {"pub": "publisher", "pseq": number}
+
+    def _begun(self, fields: dict[str, object]) -> _BegunPublish:
+        """The first end of a publish that something else brings about. In an exact run there is only `_ended`."""
+        self._op += 1
+        if not self.exact:
+            self.record("publish", ph="invoke", op=self._op, **fields)
+        return self._op, fields
+
+    def _ended(self, begun: Iterable[_BegunPublish], done: bool) -> None:
+        """The other end of each."""
+        for op, fields in begun:
+            if not self.exact:
+                self.record("publish", ph="ok" if done else "fail", op=op, **fields)
+            elif done:
+                self.record("publish", **fields)
+            if not done:
+                self.ready.discard(str(fields["m"]))
+
+    def _buried(self, ms: Iterable[str]) -> list[_BegunPublish]:
+        """What dropping these messages publishes: each comes to the queue of the dead, and from there to nowhere."""
+        begun = []
+        for m in ms:
+            q = self.home.get(m, "")
+            if "dead-letter" in self.system.can and q and not q.endswith(DEAD):
+                self._sent.setdefault(q + DEAD, -1)
+                begun.append(self._begun({"q": q + DEAD, "m": m}))
+        return begun
 
     def inside(self, q: str) -> int:
         """How many messages are in a queue, as far as it is known."""
@@ -376,6 +426,8 @@ class _Driver:
             return None
         request = Request(op="cancel", ch=step.ch, ctag=step.ctag)
         if self.system.means.cancel == "returns":
+            if step.ch in self.transactions:
+                return None
             self._nothing_in_flight()
             if step.ch not in self.channels:
                 return None
@@ -427,8 +479,43 @@ class _Driver:
         if self.channels[step.ch].consumers:
             self._nothing_pushed()
             self._ensure(step.ch)
-        self.got(step)
+        if step.n > 1 and "batch" in self.system.can:
+            self._got_several(step)
+        else:
+            self.got(step)
         return step
+
+    def _got_several(self, step: ScriptStep) -> None:
+        """Get some at once and record each: they are got at one time, in the order of the answer.
+
+        That there are fewer than asked for says nothing, but that there are none.
+        """
+        autoack = step.autoack and "autoack" in self.system.can
+        autoack = autoack or not SETTLING & self.system.can
+        self._declare(step.q)
+        self.at_rest()
+        self._sure = False
+        fields: dict[str, object] = {"ch": step.ch, "q": step.q, "autoack": autoack}
+        first = self._op + 1
+        self._op += step.n
+        for op in range(first, self._op + 1) if not self.exact else ():
+            self.record("get", ph="invoke", op=op, **fields)
+        answer = self.system.do(Request(op="get", ch=step.ch, q=step.q, autoack=autoack, n=step.n))
+        if len(answer.batch) > step.n:
+            raise Fault("garbage", f"{len(answer.batch)} messages where {step.n} were asked for")
+        if not self.exact:
+            self.pushes(self.system.pushed())
+        found = [msgspec.structs.asdict(got) for got in answer.batch] or [{}]
+        for op, result in enumerate(found if answer.ok else [], first):
+            ended = {} if self.exact else {"ph": "ok", "op": op}
+            self.record("get", **(fields | result | ended))
+            if m := str(result.get("m", "")):
+                self._given(step.ch, m, autoack)
+            if m and not autoack and isinstance(result["dtag"], int):
+                self.channels[step.ch].outstanding[result["dtag"]] = (m, "")
+        unused = range(first + len(found) * answer.ok, self._op + 1)
+        for op in unused if not self.exact else ():
+            self.record("get", ph="fail", op=op, **fields)
 
     def got(self, step: ScriptStep) -> str | None:
         """Get and record; returns the message, empty if there was none, None if the get was refused."""
@@ -467,6 +554,8 @@ class _Driver:
         tags = list(channel.outstanding)
         if step.m:
             tags = [tag for tag in tags if channel.outstanding[tag][0] == step.m]
+        if (transaction := self.transactions.get(step.ch)) is not None:
+            return self._settle_in(transaction, step, [t for t in tags if not transaction.has(t)])
         if not tags:
             return None
         dtag = tags[(step.which or 0) % len(tags)]
@@ -491,19 +580,104 @@ class _Driver:
             step, m=named, which=None, multiple=multiple, requeue=requeue is not False, every=every
         )
         self._sure = False
+        gone = [channel.outstanding[tag][0] for tag in settled] if requeue is False else []
         if self.exact:
             answer = self.system.do(request)
             refused = {} if answer.ok else {"ph": "fail", "err": str(answer.code or answer.why)}
             self.record(step.op, **(fields | refused))
+            buried = self._buried(gone)
         else:
             # Sent and not answered: only `settled` bounds when it takes effect.
             self.record(step.op, **fields)
             if requeue:
                 self._unfenced.append(len(self._events) - 1)
+            buried = self._buried(gone)
             answer = self.system.do(request)
         if answer.ok:
             self._settled_for(step.ch, settled, back=bool(requeue))
+        self._move(buried, answer.ok)
         return self.asked
+
+    def _move(self, buried: list[_BegunPublish], done: bool) -> None:
+        """Messages that were dropped are in the queue of the dead now, or at the latest when all is at rest."""
+        if self.exact or not done:
+            self._ended(buried, done)
+        else:
+            self._dying += buried
+        for _, fields in buried if done else ():
+            m = str(fields["m"])
+            self.home[m] = str(fields["q"])
+            self.ready.add(m)
+            self._put(m)
+
+    # ---- transactions
+
+    def _tx_begin(self, step: ScriptStep) -> ScriptStep | None:
+        if step.ch in self.transactions:
+            return None
+        self._ensure(step.ch)
+        if self.system.do(Request(op="tx-begin", ch=step.ch)).ok:
+            self.transactions[step.ch] = Transaction()
+        return step
+
+    def _settle_in(
+        self, transaction: Transaction, step: ScriptStep, tags: list[int]
+    ) -> ScriptStep | None:
+        """Settle one delivery when the transaction is committed. What is requeued to an end of its queue is left out:
+        nothing says whether that comes before or behind what the same transaction publishes.
+        """
+        requeue = None if step.op == "ack" else step.requeue or "drop" not in self.system.can
+        if not tags or (requeue and self.system.means.requeue not in ("", "place")):
+            return None
+        dtag = tags[(step.which or 0) % len(tags)]
+        pending = PendingSettlement(step.op, step.ch, dtag, requeue)
+        answer = self.system.do(Request(op=step.op, ch=step.ch, dtag=dtag, requeue=requeue))
+        if answer.ok:
+            transaction.settled.append(pending)
+        else:
+            why = str(answer.code or answer.why)
+            self.record(step.op, ph="fail", err=why, **pending.fields())
+        m, _ = self.channels[step.ch].outstanding[dtag]
+        return msgspec.structs.replace(
+            step, m=m, which=None, multiple=False, every=False, requeue=requeue is not False
+        )
+
+    def _tx_commit(self, step: ScriptStep) -> ScriptStep | None:
+        """What the transaction published and settled takes effect, all of it between the request and its answer."""
+        transaction = self.transactions.pop(step.ch, None)
+        if transaction is None:
+            return None
+        held = self.channels[step.ch].outstanding
+        gone = [held[each.dtag][0] for each in transaction.settled if each.requeue is False]
+        self._sure = False
+        begun = [self._begun(self._there(fields)) for fields in transaction.published]
+        if not self.exact:
+            self._settlements(transaction)
+        buried = self._buried(gone)
+        answer = self.system.do(Request(op="tx-commit", ch=step.ch))
+        if self.exact and answer.ok:
+            self._settlements(transaction)
+        self._ended(begun, answer.ok)
+        if answer.ok:
+            for each in transaction.settled:
+                self._settled_for(step.ch, [each.dtag], back=bool(each.requeue))
+        elif not self.exact:
+            for each in transaction.settled:
+                self.record(each.op, ph="fail", **each.fields())
+        self._move(buried, answer.ok)
+        return step
+
+    def _settlements(self, transaction: Transaction) -> None:
+        for each in transaction.settled:
+            self.record(each.op, **each.fields())
+            if each.requeue and not self.exact:
+                self._unfenced.append(len(self._events) - 1)
+
+    def _tx_rollback(self, step: ScriptStep) -> ScriptStep | None:
+        if self.transactions.pop(step.ch, None) is None:
+            return None
+        self.system.do(Request(op="tx-rollback", ch=step.ch))
+        return step
 
     def _settled_for(self, ch: int, tags: Iterable[int], *, back: bool) -> None:
         """Deliveries of a channel were settled; `back` says that their messages are in their queue again."""
@@ -532,7 +706,7 @@ class _Driver:
 
     def _recover(self, step: ScriptStep) -> ScriptStep | None:
         channel = self.channels.get(step.ch)
-        if channel is None or not channel.outstanding:
+        if channel is None or not channel.outstanding or step.ch in self.transactions:
             return None
         self._nothing_in_flight()
         if step.ch not in self.channels:
@@ -616,6 +790,8 @@ class _Driver:
         What a command put back must be there before its channel closes, for closing would put it back once more.
         """
         self.asked = None
+        for ch in list(self.transactions):
+            self._tx_rollback(ScriptStep(op="tx-rollback", ch=ch))
         if self.returned & self.ready and self._drained_open():
             return
         for ch in list(self.channels):

@@ -22,6 +22,7 @@ from seriatim_models.conformance.protocol import (
     PUSHES_MAX,
     Answer,
     Fault,
+    Got,
     Push,
     Request,
     abilities,
@@ -96,7 +97,9 @@ class Local:
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
-            return answer_of(value)
+            return (
+                _batch_of(value) if request.n > 1 and isinstance(value, list) else answer_of(value)
+            )
         if request.op == "read":
             return _read(value)
         if request.op == "publish" and isinstance(value, int):
@@ -164,6 +167,7 @@ SHOWN = {
     "priority": ("consume", "cprio"),
     "message-priority": ("publish", "prio"),
     "groups": ("publish", "key"),
+    "batch": ("get", "n"),
 }
 """Features that a method shows by a parameter. That a group is held is no parameter: `can` has to say it."""
 
@@ -330,6 +334,12 @@ def answer_of(value: object) -> Answer:
     if not isinstance(m, str) or not m:
         raise Fault("garbage", f"get returned {value!r}, which names no message")
     return Answer(m=m, dtag=dtag, redelivered=redelivered, expired=bool(expired))
+
+
+def _batch_of(values: list[object]) -> Answer:
+    """The answer for what a `get` of several returned: a list of what `get` returns."""
+    found = [answer_of(value) for value in values]
+    return Answer(batch=[Got(m=a.m, dtag=a.dtag, redelivered=a.redelivered) for a in found])
 
 
 def _counted(value: object) -> Answer:

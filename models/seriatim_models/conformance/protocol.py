@@ -33,6 +33,9 @@ OPERATIONS = (
     "read",
     "seek",
     "commit",
+    "tx-begin",
+    "tx-commit",
+    "tx-rollback",
     "count",
     "dwrr",
     "dwrr-table",
@@ -42,6 +45,8 @@ OPERATIONS = (
 FEATURES = (
     "multiple",
     "drop",
+    "dead-letter",
+    "batch",
     "channel-qos",
     "whole-qos",
     "prefetch-size",
@@ -61,15 +66,21 @@ FEATURES = (
     "immediate",
 )
 """
-What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue; `channel-qos` is a prefetch for
-the whole channel too, `whole-qos` that it always is; `priority` is one of consumers, `message-priority` the field
-`prio` of `publish`, `groups` its field `key`, `held-groups` that a group is one consumer's while that holds a message
-of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
+What else: `multiple` settles all up to a tag; `drop` is nack or reject without requeue, and `dead-letter` that what is
+dropped comes to the queue of that name with `.dead` behind it; `batch` is a get of several at once;
+`channel-qos` is a prefetch for the whole channel too, `whole-qos` that it always is; `priority` is one of consumers,
+`message-priority` the field `prio` of `publish`, `groups` its field `key`, `held-groups` that a group is one consumer's
+while that holds a message of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
 `lease` means that what a client holds stays its own when its connection ends, until the lease runs out;
 `waits` that a publish may wait until something is taken, as of a queue with a greatest length;
 `redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
 the rest are arguments of `consume` and `publish`.
 """
+
+IMPLIED = {"held-groups": "groups", "dead-letter": "drop"}
+"""Features that say more exactly what another one does."""
+TRANSACTIONS = frozenset({"tx-begin", "tx-commit", "tx-rollback"})
+"""Operations of which nobody has one without the others."""
 
 LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no answer
 FLOOD_MAX = 2**22  # bytes that an implementation may write in answer to one request
@@ -129,8 +140,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds that serving a message takes."""
     push: float | None = None
     """Seconds that the broker takes to push one."""
+    n: int = 1
+    """Of a get: how many messages at most, where several can be got at once."""
     path: str = ""
     """Of `drive`, which only `serve` knows: the file of a script, in whose place the run is written."""
+
+
+class Got(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of several messages that were got at once."""
+
+    m: str
+    dtag: int | None = None
+    redelivered: bool | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -147,6 +168,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     redelivered: bool | None = None
     expired: bool = False
     """Of what was got: the lease of who held it before had run out."""
+    batch: list[Got] = []
+    """What was got, if several were asked for."""
     ready: int | None = None
     held: int | None = None
     """Of `count`: how many messages of the queue are ready, and how many somebody holds."""
@@ -237,8 +260,12 @@ def abilities(can: Iterable[str]) -> frozenset[str]:
     if "publish" not in declared or not {"get", "consume", "read"} & declared:
         least = "publish and one of get, consume and read, or of a Python object put and get"
         raise Fault("start", f"can: needed at least are {least}")
-    if "held-groups" in declared:
-        declared |= {"groups"}
+    declared |= {feature for more, feature in IMPLIED.items() if more in declared}
+    if (some := TRANSACTIONS & declared) and some != TRANSACTIONS:
+        raise Fault(
+            "start",
+            f"can: {', '.join(sorted(TRANSACTIONS - some))} is missing beside {', '.join(sorted(some))}",
+        )
     return declared
 
 

@@ -35,12 +35,17 @@ STEPS = (
     "read",
     "seek",
     "commit",
+    "tx-begin",
+    "tx-commit",
+    "tx-rollback",
 )
 SETTLING = frozenset({"ack", "nack", "reject"})
 PRIORITIES = 3
 """How many priorities a script has, of consumers and of messages, from 0; and how many message groups."""
 ONE_GROUP = "g0"
 """Of a message of which a script names no group, where only groups keep an order."""
+DEAD = ".dead"
+"""What the name of a queue has behind it to which its messages come that were dropped (`dead-letter`)."""
 
 
 def promised(can: frozenset[str]) -> dict[str, object]:
@@ -86,6 +91,8 @@ class ScriptStep(
     """Position in a log. As generated, `which` stands for it: modulo the end for a seek, so much before what was read
     last for a commit.
     """
+    n: int = 1
+    """How many messages a get asks for, where several can be got at once."""
     every: bool = False
     """Settle all that the channel holds: tag 0 with multiple."""
     wait: bool = True
@@ -93,7 +100,7 @@ class ScriptStep(
 
     def __str__(self) -> str:
         words = [self.op]
-        if self.op != "publish":
+        if self.op != "publish" or self.ch != 1:
             words.append(f"ch={self.ch}")
         words += [
             f"{name}={value}" for name in ("q", "m", "ctag") if (value := getattr(self, name))
@@ -106,10 +113,8 @@ class ScriptStep(
             words.append("multiple")
         if self.op in ("nack", "reject"):
             words.append("requeue" if self.requeue else "drop")
-        if self.autoack:
-            words.append("autoack")
-        if self.exclusive:
-            words.append("exclusive")
+        words += [f"{self.n} at once"] * (self.n > 1)
+        words += [name for name in ("autoack", "exclusive") if getattr(self, name)]
         numbers = {"cprio": "priority", "prio": "priority", "part": "part", "pos": "pos"}
         for name, word in numbers.items():
             if (number := getattr(self, name)) is not None:

@@ -388,6 +388,7 @@ def _plainer(step: ScriptStep) -> list[ScriptStep]:
             ("cprio", None),
             ("prio", None),
             ("key", ""),
+            ("n", 1),
         )
         if getattr(step, name) != plain
     ]
@@ -398,8 +399,10 @@ def _renamed(steps: Sequence[ScriptStep]) -> list[ScriptStep]:
     channels: dict[int, int] = {}
     tags, messages = {"": ""}, {"": ""}
     out = []
+    bare = "tx-begin" not in {step.op for step in steps}  # then it is no matter where one publishes
     for step in steps:
-        ch = 1 if step.op == "publish" else channels.setdefault(step.ch, len(channels) + 1)
+        publishes = step.op == "publish"
+        ch = 1 if publishes and bare else channels.setdefault(step.ch, len(channels) + 1)
         ctag = tags.setdefault(step.ctag, f"c{len(tags)}")
         m = messages.setdefault(step.m, f"m{len(messages) - 1}")
         out.append(msgspec.structs.replace(step, ch=ch, ctag=ctag, m=m))

@@ -182,6 +182,55 @@ def _drop(talk: _Talk) -> None:
     talk.next_is("", "m0 was dropped by nack without requeue, so it must be gone")
 
 
+@_check("what is dropped comes to the queue of the dead", "get", "nack", "dead-letter")
+def _dead_letter(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0")
+    talk.done("nack", ch=1, dtag=talk.got().dtag, requeue=False)
+    talk.system.sync()
+    talk.next_is("", "m0 was dropped by nack without requeue, so it must be gone from q")
+    got = talk.done("get", ch=1, q="q.dead")
+    _want(got.m == "m0", "m0 was dropped, so get from q.dead must give m0", got.m)
+
+
+@_check("what is published in a transaction is there when it is committed", "get", "tx-begin")
+def _commit(talk: _Talk) -> None:
+    talk.opened(1, 2)
+    talk.done("tx-begin", ch=1)
+    for m in ("m0", "m1"):
+        talk.done("publish", ch=1, q="q", m=m)
+    talk.next_is("", "the transaction is not committed, so nothing must be there", ch=2)
+    talk.done("tx-commit", ch=1)
+    for m in ("m0", "m1"):
+        talk.next_is(m, f"the transaction is committed, so {m} must be there", ch=2)
+
+
+@_check("a rollback leaves all as it was", "get", "ack", "close", "tx-begin")
+def _rollback(talk: _Talk) -> None:
+    talk.opened(1, 2)
+    talk.published("m0")
+    dtag = talk.got().dtag
+    talk.done("tx-begin", ch=1)
+    talk.done("publish", ch=1, q="q", m="m1")
+    talk.done("ack", ch=1, dtag=dtag)
+    talk.done("tx-rollback", ch=1)
+    talk.next_is("", "m1 was published and rolled back, so nothing must be there", ch=2)
+    talk.done("close", ch=1)
+    talk.system.sync()
+    talk.next_is("m0", "the acknowledgement of m0 was rolled back and its channel closed", ch=2)
+
+
+@_check("several are got at once, in their order", "get", "batch")
+def _several(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0", "m1", "m2")
+    autoack = not SETTLING & talk.system.can
+    got = [each.m for each in talk.got(n=2, autoack=autoack).batch]
+    _want(
+        got in (["m0"], ["m0", "m1"]), "two of three must be got at once, or the first alone", got
+    )
+
+
 @_check("count says what is ready and held", "get", "ack", "count")
 def _count(talk: _Talk) -> None:
     talk.opened()

@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 
 import msgspec
 
-from seriatim_models.conformance.script import SETTLING, ScriptStep
+from seriatim_models.conformance.script import DEAD, SETTLING, ScriptStep
 
 Q = "q"
 PLAIN = 12
@@ -41,8 +41,9 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     marked = list(_priority_scripts(can)) if "message-priority" in can else []
     groups = _group_scripts(can) if "groups" in can else ()
     pairs = list(_pair_scripts(can)) if {"consume", "qos"} <= can else []
+    together = list(_together_scripts(can))
     lists = [
-        sorted(each, key=len) for each in (scripts, marked, pairs, groups)
+        sorted(each, key=len) for each in (scripts, marked, pairs, groups, together)
     ]  # of equal length as made
     lists[2][:0] = [[]] * PLAIN
     if {"consume", "priority"} <= can:
@@ -202,6 +203,50 @@ def _endings(can: frozenset[str], taken: list[ScriptStep]) -> Iterator[list[Scri
         yield from ([ScriptStep(op=op, ctag="c1")] for op in {"cancel"} & can)
 
 
+def _together_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Transactions that end in each way, several messages got at once, and what was dropped taken where it came to."""
+    publish, get = ScriptStep(op="publish", q=Q), ScriptStep(op="get", q=Q)
+    other = ScriptStep(op="get", ch=2, q=Q)
+    if "tx-begin" in can and "get" in can:
+        begin = ScriptStep(op="tx-begin")
+        settlements = [ScriptStep(op=op) for op in sorted(SETTLING & can)]
+        settlements += [ScriptStep(op=op, requeue=False) for op in sorted({"nack", "reject"} & can)]
+        ends = [ScriptStep(op="tx-commit"), ScriptStep(op="tx-rollback")]
+        ends += [ScriptStep(op="close")] if "close" in can else []
+        for end in ends:
+            for inside in ([publish], [publish, publish], *([each] for each in settlements)):
+                yield [publish, get, begin, *inside, other, end, other]
+                yield [publish, publish, get, begin, *inside, publish, end, other, other]
+                yield [publish, begin, get, *inside, end, ScriptStep(op="close"), other]
+    if {"tx-begin", "consume", "nack"} <= can:
+        back = [ScriptStep(op="nack", which=1), ScriptStep(op="nack")]
+        yield [
+            _consumer(1),
+            publish,
+            publish,
+            ScriptStep(op="tx-begin"),
+            *back,
+            ScriptStep(op="tx-commit"),
+        ]
+    if "batch" in can:
+        for n in (1, 2, 3):
+            several = msgspec.structs.replace(get, n=2)
+            yield [*[publish] * n, several, several]
+            yield [
+                *[publish] * n,
+                several,
+                *[ScriptStep(op=op) for op in ("nack", "ack") if op in can],
+                several,
+            ]
+    if "dead-letter" in can and "get" in can:
+        buried = msgspec.structs.replace(other, q=Q + DEAD)
+        for op in sorted({"nack", "reject"} & can):
+            drop = ScriptStep(op=op, requeue=False)
+            yield [publish, get, drop, buried]
+            yield [publish, publish, get, get, drop, other, drop, buried, buried]
+            yield [publish, get, drop, buried, msgspec.structs.replace(drop, ch=2), buried, get]
+
+
 def _log_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
     """A reader of a log that reads so far, commits or goes elsewhere, perhaps comes again, and reads on."""
     part = 0 if "partitions" in can else None
@@ -257,5 +302,7 @@ def _form(step: ScriptStep) -> str:
         "channel": step.scope == "channel",
         "unlimited": step.op == "qos" and not step.prefetch,
         "hurried": not step.wait,
+        "several": step.n > 1,
+        "dead": step.q.endswith(DEAD),
     }
     return " ".join([step.op, *(name for name, has in flags.items() if has)])

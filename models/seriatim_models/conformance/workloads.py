@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from seriatim_models.conformance.script import PRIORITIES, SETTLING, ScriptStep
+from seriatim_models.conformance.script import DEAD, PRIORITIES, SETTLING, ScriptStep
 
 CHANNELS_MAX = 4
 CONSUMERS_MAX = 4
@@ -40,6 +40,8 @@ REFINEMENTS = {
     "cprio": "priority",
     "prio": "message-priority",
     "key": "groups",
+    "several": "batch",
+    "dead": "dead-letter",
 }
 """Refinements of moves, each with what the implementation must be able to do for it."""
 OFTEN = (0.0, 0.1, 0.3, 0.7)
@@ -84,6 +86,11 @@ class Mix:
         """One of the queues."""
         return self.drawn.choice(self.queues)
 
+    def source(self) -> str:
+        """One of the queues that messages are taken from: also one of those where dropped ones come."""
+        q = self.queue()
+        return q + DEAD if "dead-letter" in self.can and self.chance("dead") else q
+
     def part(self) -> int | None:
         """One of the partitions, if there are some."""
         return self.drawn.randrange(2) if "partitions" in self.can else None
@@ -125,10 +132,12 @@ def script_of(mix: Mix, steps: int, *, hurried: bool = False) -> list[ScriptStep
 
 
 def _publish(mix: Mix) -> list[ScriptStep]:
+    ch = mix.channel() if "tx-begin" in mix.can else 1  # it tells only in a transaction
     return [
         ScriptStep(
             op="publish",
             q=mix.queue(),
+            ch=ch,
             prio=mix.drawn.randrange(PRIORITIES) if mix.chance("prio") else None,
             key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
             part=mix.part(),
@@ -141,7 +150,8 @@ def _get(mix: Mix) -> list[ScriptStep]:
     """A few messages for one channel, and perhaps a settlement of some of them."""
     ch = mix.channel()
     autoack = mix.chance("autoack")
-    gets = [ScriptStep(op="get", ch=ch, q=mix.queue(), autoack=autoack)]
+    several = mix.drawn.randint(2, BURST) if "batch" in mix.can and mix.chance("several") else 1
+    gets = [ScriptStep(op="get", ch=ch, q=mix.source(), autoack=autoack, n=several)]
     if mix.drawn.random() < LEFT_OUT:
         gets *= mix.drawn.randint(1, BURST)
         if mix.settling:
@@ -172,7 +182,7 @@ def _consume(mix: Mix) -> list[ScriptStep]:
     consume = ScriptStep(
         op="consume",
         ch=ch,
-        q=mix.queue(),
+        q=mix.source(),
         ctag=mix.consumer(),
         autoack=mix.chance("autoack"),
         exclusive=mix.chance("exclusive"),
@@ -225,6 +235,15 @@ def _recover(mix: Mix) -> list[ScriptStep]:
     return [ScriptStep(op="recover", ch=mix.channel())]
 
 
+def _begin(mix: Mix) -> list[ScriptStep]:
+    return [ScriptStep(op="tx-begin", ch=mix.channel())]
+
+
+def _commit_or_not(mix: Mix) -> list[ScriptStep]:
+    op = "tx-commit" if mix.drawn.random() < 0.7 else "tx-rollback"
+    return [ScriptStep(op=op, ch=mix.channel())]
+
+
 _MOVES: tuple[tuple[int, tuple[str, ...], Callable[[Mix], list[ScriptStep]]], ...] = (
     (30, (), _publish),
     (15, ("get",), _get),
@@ -237,5 +256,7 @@ _MOVES: tuple[tuple[int, tuple[str, ...], Callable[[Mix], list[ScriptStep]]], ..
     (40, ("read",), _read),
     (8, ("seek",), _seek),
     (12, ("commit",), _commit),
+    (10, ("tx-begin",), _begin),
+    (10, ("tx-begin",), _commit_or_not),
 )
 """Moves: how often, what they need one of, and what makes them."""

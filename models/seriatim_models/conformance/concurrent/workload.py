@@ -119,6 +119,11 @@ REFINED = {"exclusive": 0.1, "priority": 0.5, "message-priority": 0.2, "groups":
 """How often a command has a refinement, of a system that has this feature."""
 
 
+def drops(can: frozenset[str]) -> bool:
+    """Whether clients drop messages: not where these come to another queue, which nobody here takes them from."""
+    return "drop" in can and "dead-letter" not in can
+
+
 def refined(
     command: ClientCommand, can: frozenset[str], often: Mapping[str, float], drawn: random.Random
 ) -> ClientCommand:
@@ -181,7 +186,7 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
                 op=op,
                 q=drawn.randrange(self.queues),
                 which=drawn.randrange(self.holds),
-                requeue="drop" not in can or drawn.random() < 0.9,
+                requeue=not drops(can) or drawn.random() < 0.9,
             )
             yield refined(command, can, REFINED, drawn)
 
