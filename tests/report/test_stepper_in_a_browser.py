@@ -21,12 +21,13 @@ from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.history import Event
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.check import check_program
-from seriatim_models.properties.base import Finding
+from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun, Report, lessons
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.history_view import history_story
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page
 from seriatim_models.report.model import ProgramRun
+from seriatim_models.report.recording_page import recording_page
 from seriatim_models.report.stepper import page as stepper_page
 from seriatim_models.report.story import Story
 
@@ -58,6 +59,16 @@ def run_of(mutant: str) -> ProgramRun:
     return program_run(check_program(PROGRAMS[chosen.program], chosen), "dpor", [])
 
 
+def recorded_calls() -> list[Event]:
+    """A thousand publishes of three clients, each a millisecond long."""
+    made: list[Event] = []
+    for n in range(1000):
+        proc, m, begin = f"client{n % 3}", f"m{n}", 2_000_000 * n
+        for ph, t in (("invoke", begin), ("ok", begin + 1_000_000)):
+            made.append(Event(i=len(made), t=t, ev="publish", ph=ph, proc=proc, q="q", m=m, op=n))
+    return made
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One page of a short race, one of a long one, and a report with both."""
@@ -75,6 +86,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lessons.page(chapters[6], lesson_runner.stories(chapters[6]), chapters)
     )
     (folder / "history.html").write_text(stepper_page(history()))
+    (folder / "recording.html").write_text(
+        recording_page(
+            recorded_calls(),
+            "day.jsonl",
+            [
+                Finding(
+                    property="P1",
+                    verdict=Verdict.VIOLATED,
+                    n_tested=1,
+                    explanation="lost",
+                    witness=recorded_calls()[20:21],
+                )
+            ],
+        )
+    )
     story_of_day = history()
     audit = AuditRun(
         paths=["day.jsonl"],
@@ -595,3 +621,41 @@ def test_many_recordings_of_one_name_and_names_of_ten_thousand_characters(
     assert seen.page.locator(".timeline input:checked").count() == len(audits)
     assert seen.page.locator(f'[title="{"e" * 10_000}"]').count() == 1
     seen.done()
+
+
+def test_a_recording_can_be_moved_magnified_and_searched(visit: Any) -> None:
+    visited = visit("recording", width=400)
+    page = visited.page
+
+    def view() -> list[int]:
+        return [int(n) for n in page.evaluate("location.hash").split("&")[0][1:].split("-")]
+
+    def moved(act: Any) -> list[int]:
+        before = page.evaluate("location.hash")
+        act()
+        page.wait_for_function("before => location.hash !== before", arg=before)
+        return view()
+
+    page.wait_for_function("location.hash !== ''")
+    begin, end = view()
+    assert begin <= 20_000_000 <= end  # the violation is in view
+    assert end - begin < 100_000_000
+    assert page.locator("[data-violation]").get_attribute("aria-pressed") == "true"
+    assert moved(lambda: page.click("[data-go=all]")) == [0, 1_999_000_000]
+    page.focus("canvas")
+    first, last = moved(lambda: page.keyboard.press("+"))
+    assert last - first in range(990_000_000, 1_010_000_000)
+    further = moved(lambda: page.keyboard.press("ArrowRight"))
+    assert further[0] > first
+    page.fill("input", "m999")
+    found = moved(lambda: page.keyboard.press("Enter"))
+    assert found[1] >= 1_998_000_000
+    assert page.inner_text(".found") == "1 of 1"
+    assert "client0: publish m999 of q" in page.inner_text(".said")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    visited.open("#0-50000000&find=m7")
+    page.wait_for_function("document.querySelector('.found').textContent !== ''")
+    assert view() == [0, 50_000_000]
+    box = page.locator("canvas").bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 34 + 9)  # the first row, at its beginning
+    assert "client0" in page.inner_text(".said")

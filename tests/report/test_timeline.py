@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import struct
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from seriatim_models.cli import run
 from seriatim_models.history import Header, write_history
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.report.recording_page import recording_page
 from seriatim_models.report.timeline import COLUMNS, timeline_of, timeline_svg
 
 MS = 1_000_000
@@ -116,3 +121,65 @@ def test_the_command_draws_a_recording(tmp_path: Path) -> None:
     assert ET.fromstring(svg.read_text()).tag.endswith("svg")
     assert run(["show", str(path), "--svg", str(svg), "--between", "0.01:0.02"]) == 0
     assert "from 0.01 s on" in svg.read_text()
+
+
+def packed(page: str, name: str, form: str = "I") -> tuple[int, ...]:
+    """A column of a page's operations."""
+    found = re.search(rf'id="column-{name}">([^<]*)<', page)
+    assert found is not None
+    column = b64decode(found[1])
+    return struct.unpack(f"<{len(column) // struct.calcsize(form)}{form}", column)
+
+
+def test_the_page_of_a_recording_has_every_operation() -> None:
+    witness = [EVENTS[4]]
+    finding = Finding(
+        property="P1",
+        verdict=Verdict.VIOLATED,
+        n_tested=1,
+        explanation="</script> lost",
+        witness=witness,
+    )
+    page = recording_page(EVENTS, "<day>", [finding])
+    assert "<day>" not in page
+    assert page.count("</script>") == page.count("<script")
+    found = re.search(r'id="recording">(.*?)</script>', page)
+    assert found is not None
+    data = json.loads(found[1])
+    assert data["rows"] == ["", "client1", "client2"]
+    assert [[n // MS for n in packed(page, name)] for name in ("start", "took")] == [
+        [0, 11, 21],
+        [2, 4, 4],
+    ]
+    assert packed(page, "outcome", "B") == (0, 2, 1)
+    assert [data["names"][n] for n in packed(page, "name")] == ["m1", "m2", "m3"]
+    assert [(kind, a // MS, b // MS) for kind, a, b in data["faults"]] == [
+        ("kill", 10, 20),
+        ("<cut>", 30, 40),  # nothing was asked for any more, and it did not heal
+    ]
+    assert [v["operations"] for v in data["violations"]] == [[1]]
+
+
+def test_what_was_never_answered_lasts_to_the_end() -> None:
+    page = recording_page(EVENTS[:4], "day")
+    assert packed(page, "outcome", "B") == (0, 3)
+    assert [n // MS for n in packed(page, "took")] == [2, 0]
+
+
+def test_a_recording_of_months_fits_into_its_columns() -> None:
+    late = call(4, 10**10, "client2", "ok", 2)
+    page = recording_page([*EVENTS[:2], EVENTS[3], late], "day")
+    found = re.search(r'"unit":(\d+)', page)
+    assert found is not None
+    unit = int(found[1])
+    assert unit > 1
+    start, took = packed(page, "start")[1], packed(page, "took")[1]
+    assert abs((start + took) * unit - 10**10 * MS) <= 2 * unit
+
+
+def test_the_page_is_written_by_a_command(tmp_path: Path) -> None:
+    file, page = tmp_path / "run.jsonl", tmp_path / "page.html"
+    write_history(file, EVENTS, Header(run="day"))
+    assert run(["show", str(file), "--timeline", str(page)]) == 0
+    assert "client2" in page.read_text()
+    assert run(["show", "published-immediate", "--timeline", str(page)]) == 2

@@ -32,6 +32,7 @@ from seriatim_models.files import read_document
 from seriatim_models.report import ProgramRun
 from seriatim_models.report.document import SavedVerdicts
 from seriatim_models.report.picture import TooLong, picture
+from seriatim_models.report.recording_page import recording_page
 from seriatim_models.report.stepper import page
 from seriatim_models.report.story import Story
 from seriatim_models.report.terminal import table, titled, verdict_text
@@ -53,6 +54,8 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
         seriatim show recording.jsonl.gz       what is in a recording
         seriatim show recording.jsonl.gz --svg timeline.svg   clients, faults, durations
         seriatim show recording.jsonl.gz --svg part.svg --between 3.5:4
+        seriatim show recording.jsonl.gz --timeline whole.html
+                                               every operation of every client, to move along and search
         seriatim show recording.jsonl.gz --html page.html
                                                who had which message when, and the violations
         """
@@ -70,6 +73,11 @@ FILE_SUFFIXES = (".json", ".jsonl", ".gz", ".zst", ".parquet", ".html")
     callback=lambda _context, _option, given: _window(given),
     help="With --svg: only these seconds of a recording, as large as the whole.",
 )
+@click.option(
+    "--timeline",
+    metavar="FILE",
+    help="Write a page of a whole recording: clients over time, to move along, magnify and search.",
+)
 @profile_option("Which properties apply to a recording, when it is drawn.")
 @verbose_option("Show every step of an interleaving, and what it records.")
 @outputs
@@ -78,6 +86,7 @@ def show(
     what: str,
     svg: str | None,
     between: tuple[float, float] | None,
+    timeline: str | None,
     profile: str,
     verbose: bool,
     json: str | None,
@@ -86,21 +95,21 @@ def show(
 ) -> int:
     """Show an interleaving by its token or its mutant, the verdicts in a .json file, or what a recording holds."""
     out = Outputs(json, html, junit)
-    check_apart([what], json, html, junit, svg)
+    check_apart([what], json, html, junit, svg, timeline)
     path = Path(what)
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
     if between is not None and (svg is None or not there):
         raise UsageError("--between is for --svg of a recording")
+    if timeline is not None and (not there or path.suffix == ".json"):
+        raise UsageError("--timeline is for a recording")
     if there and path.suffix == ".json":
         return show_verdicts(path, out)
     if there:
         show_history(path, out.console)
         if html is not None:
             draw_history(path, find_profile(profile), html, out)
-        if svg is not None:
-            audited = run_audit((what,), find_profile(profile), "local", None)
-            picture = timeline_svg(read(path).events, path.name, audited.findings, between)
-            out.put(svg, picture.encode())
+        if svg is not None or timeline is not None:
+            draw_whole(path, find_profile(profile), svg, between, timeline, out)
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise UsageError(f"no such file: {what}")
@@ -171,6 +180,23 @@ def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> Non
             put(target, page(story).encode())
         where = f"{target} shows it" if n == 0 else "has a violation too, and is not on the page"
         out.console.print(Text(f"{in_a_line(run)}: {where}"), soft_wrap=True)
+
+
+def draw_whole(
+    path: Path,
+    profile: Profile,
+    svg: str | None,
+    between: tuple[float, float] | None,
+    timeline: str | None,
+    out: Outputs,
+) -> None:
+    """Write all of a recording over time, as a picture and as a page, with the violations."""
+    findings, events = run_audit((str(path),), profile, "local", None).findings, read(path).events
+    if svg is not None:
+        out.put(svg, timeline_svg(events, path.name, findings, between).encode())
+    if timeline is not None:
+        command = shlex.join(["seriatim", "audit", str(path), "--profile", profile.id])
+        out.put(timeline, recording_page(events, path.name, findings, command).encode())
 
 
 def show_verdicts(path: Path, out: Outputs) -> int:
