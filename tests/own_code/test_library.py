@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.own_code import going_through, library
+from tests.own_code import going_through, library, written_in_python
 
 from seriatim_models.explorer.python import check
 
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = [
     getattr(module, name)
-    for module in (library, going_through)
+    for module in (library, going_through, written_in_python)
     for name in sorted(vars(module))
     if name.partition("_")[0] in EXPECTED
 ]

@@ -172,7 +172,8 @@ class _Library:
     """How CACHED and ATTRIBUTES are read."""
     resume: Callable[[Any, Callable[..., Any], tuple[Any, ...], int], Any]
     resumptions: Callable[[Any, int], Any]
-    read_deeply: Callable[[Any, int], None]
+    read_deeply: Callable[..., None]
+    reduced: Callable[[Any, Any, int], Any]
     readers: frozenset[str]
     observed_twin: Callable[[Any], Any]
     looked_up: Callable[..., Any]

@@ -406,6 +406,9 @@ def _call_method(
     if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
         _before_slot(ex, name, owner, args, site)
         return function(*args, **kwargs)
+    if what == INSTANCE and name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        library.read_deeply((owner,), site, 0)
+        return library.reduced(function(*args, **kwargs), owner, site)
     in_one_go(ex, args, site)
     objects = [*args, *kwargs.values()]
     if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
@@ -466,8 +469,20 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
     elif type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
         if kind.__init__.__globals__["__name__"] in ("logging", "logging.handlers"):
             needs_logging()
+        twin = library.observed_twin(kind.__init__)
+        if twin is not None and kind.__new__ is object.__new__:
+            return _made_of(
+                ex, kind, args, kwargs, site, functools.partial(_initialized, kind, twin)
+            )
         _unobserved(ex, kind.__init__, args, kwargs, site)
     return _made_of(ex, kind, args, kwargs, site)
+
+
+def _initialized(kind: Any, initialize: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """An object of a class by another `__init__`."""
+    made = kind.__new__(kind)
+    initialize(made, *args, **kwargs)
+    return made
 
 
 def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -498,10 +513,13 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
     return value
 
 
-def _made_of(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
-    """Call a class, and name what it made."""
+def _made_of(
+    ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int,
+    make: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """Call a class, or what makes its objects, and name what it made."""
     before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
-    value = kind(*args, **kwargs)
+    value = (make or kind)(*args, **kwargs)
     if ex.current is not None and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
         record = ex.records.get(id(value))
         if record is None:

@@ -7,7 +7,8 @@
 | `functools.lru_cache`, `cache` | `ResultCache`: a lookup and a store are one operation each, as in C |
 | a generator that threads share | it is entered and left: who comes in between gets ValueError, as in CPython |
 | methods of `collections.abc` | the same methods, rewritten; so are the classes of `collections` and weak containers |
-| `copy.deepcopy(x)`, `json.dumps(x)` | one read of all that is in `x` |
+| `copy`, `json`, `heapq`, `string`, `pprint` and others | their functions in Python, rewritten |
+| `json.dumps(x)` by the encoder of C | one read of all that is in `x` |
 
 The functions here are called by `accesses` and `calls`, by what the rewritten code reads or calls.
 """
@@ -17,10 +18,22 @@ from __future__ import annotations
 import _collections_abc
 import _weakrefset
 import collections
+import configparser
 import contextlib
+import copy
+import csv
+import dataclasses
 import functools
+import graphlib
+import heapq
+import json
+import json.encoder
 import operator
+import pprint
 import random
+import reprlib
+import statistics
+import string
 import sys
 import types
 import weakref
@@ -42,7 +55,7 @@ from seriatim_models.explorer.python.places import (
     written_in_c,
 )
 from seriatim_models.explorer.python.primitives import RLock
-from seriatim_models.explorer.python.threads import observed_classes
+from seriatim_models.explorer.python.threads import get_ident, observed_classes
 
 _ABSENT = object()
 
@@ -162,6 +175,14 @@ def attributes(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: i
         ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
         return obj.__dict__
     return AttributeDict(obj, site)
+
+
+def reduced(state: Any, obj: Any, site: int) -> Any:
+    """What `copy` makes a copy from; the dict of the attributes in it is that of the object, and not a copy."""
+    if type(state) is tuple:
+        return tuple(reduced(part, obj, site) for part in state)
+    own = getattr(obj, "__dict__", None)
+    return AttributeDict(obj, site) if state is own and own is not None else state
 
 
 def read_deeply(values: Any, site: int, depth: int = 3) -> None:
@@ -416,30 +437,91 @@ class Resumptions:
         return resume(self._generator, self._generator.__next__, (), self._site)
 
 
-# -- containers of the library that are written in Python --------------------------------------------------------
+# -- what of the library is written in Python ------------------------------------------------------------------------
 
 _twins: dict[types.ModuleType, dict[str, Any]] = {}
-_TWINNED = {id(vars(module)): module for module in (_collections_abc, random)}
+_TWINNED = {
+    id(vars(module)): module
+    for module in (
+        _collections_abc, configparser, copy, csv, dataclasses, graphlib, heapq, json, json.encoder, pprint, random,
+        reprlib, statistics, string,
+    )
+}  # fmt: skip
+"""Modules whose functions and methods are run in their rewritten form, by the dict of their globals."""
 DRAWING = frozenset(("choice", "choices", "sample", "shuffle", "_randbelow_with_getrandbits"))
 """Methods of `random.Random` that look into what they are given; all others draw in one operation."""
+PARTS: dict[types.ModuleType, tuple[str, ...]] = {
+    random: ("Random",),
+    dataclasses: ("asdict", "astuple", "replace", "_asdict_inner", "_astuple_inner", "_replace"),
+}
+"""The classes and functions of a module that are rewritten, where it is not all of them."""
 
 
 def observed_twin(function: Any) -> Any:
-    """The rewritten form of a method inherited from `collections.abc`, or that draws elements; None for all others."""
+    """The rewritten form of a function of the library that goes through what it is given; None for all others."""
     module = _TWINNED.get(id(function.__globals__))
     if module is None or (module is random and function.__name__ not in DRAWING):
         return None
     if module not in _twins:
-        twins = _twins[module] = {}
-        names = [name for name, kind in vars(module).items() if isinstance(kind, type)]
-        names = ["Random"] if module is random else names
-        space = observed_classes(module, names, **_without_dunders(module))
-        for name in names:
-            for method in vars(space[name]).values() if name in space else ():
-                if isinstance(method, types.FunctionType):
-                    twins[method.__qualname__] = method
-        space.update({name: vars(module)[name] for name in names})
+        _twins[module] = _rewritten_functions(module)
     return _twins[module].get(function.__qualname__)
+
+
+def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
+    """The functions and methods of a module by qualified name, rewritten; the classes they name are the real ones."""
+    real = _without_dunders(module)
+    own = {
+        name: value for name, value in real.items()
+        if isinstance(value, type | types.FunctionType) and value.__module__ == module.__name__
+        and name in PARTS.get(module, (name,))
+    }  # fmt: skip
+    changed = {"get_ident": get_ident, "c_make_encoder": EncoderOfC}
+    real.update({name: value for name, value in changed.items() if name in real})
+    space = observed_classes(module, list(own), **real)
+    if module is copy:
+        kept = space["_deepcopy_dispatch"]
+        space["_deepcopy_dispatch"] = {**kept, AttributeDict: space["_deepcopy_dict"]}
+    twins: dict[str, Any] = {}
+    for name, value in own.items():
+        made = space.get(name)
+        if not isinstance(value, type):
+            twins[name] = made
+            continue
+        for method in vars(made).values() if made is not None else ():
+            method = getattr(method, "__func__", method)
+            if isinstance(method, types.FunctionType):
+                twins[method.__qualname__] = method
+                _belongs_to(value, method)
+        space[name] = value
+    return twins
+
+
+def _belongs_to(kind: type, method: types.FunctionType) -> None:
+    """`super()` in a method asks for the class that the objects are of."""
+    for name, cell in zip(method.__code__.co_freevars, method.__closure__ or (), strict=True):
+        if name == "__class__":
+            cell.cell_contents = kind
+
+
+class EncoderOfC:
+    """The encoder of `json` in C: one operation on all that it reads, up to each call of a `default` of Python."""
+
+    __s_native__ = True
+
+    def __init__(self, markers: Any, default: Callable[[Any], Any], *options: Any) -> None:
+        self._default = default
+        self._given: Any = None
+        self._real = json.encoder.c_make_encoder(markers, self._called_back, *options)  # type: ignore[attr-defined]  # not in typeshed
+
+    def __call__(self, value: Any, level: int) -> Any:
+        self._given = value
+        read_deeply((value,), 0)
+        return self._real(value, level)
+
+    def _called_back(self, value: Any) -> Any:
+        result = library.call(self._default, 0, value)
+        read_deeply((self._given, result), 0)
+        return result
 
 
 def _without_dunders(module: types.ModuleType) -> dict[str, Any]:
@@ -477,12 +559,13 @@ def weak_containers(ref: type) -> dict[str, Any]:
     return {**sets, **observed_containers(weakref, names, ref=ref, **sets)}
 
 
-READERS = frozenset(("json", "copy", "pprint", "statistics", "reprlib", "textwrap", "traceback"))
+READERS = frozenset(("json", "textwrap", "traceback"))
 """Modules whose functions read what they are given, and keep nothing of it."""
 
 library.members = {accesses.CACHED: cached_property, accesses.ATTRIBUTES: attributes}
 library.resume = resume
 library.resumptions = Resumptions
 library.read_deeply = read_deeply
+library.reduced = reduced
 library.readers = READERS
 library.observed_twin = observed_twin

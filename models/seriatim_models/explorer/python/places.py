@@ -154,6 +154,8 @@ class Race(NamedTuple):
 def where(site: int) -> str:
     """File and line of a site."""
     place = SITES[site]
+    if not site:
+        return "code in C"
     return f"{pathlib.PurePath(place.path).name}:{place.line}"
 
 

@@ -252,7 +252,8 @@ class Sandbox:
         if module is not None:
             return module
         found = None
-        if parent is None or MARK in vars(parent):
+        namespace = getattr(parent, "__file__", "") is None  # a package without a source of its own
+        if parent is None or namespace or MARK in vars(parent):
             path = None if parent is None else getattr(parent, "__path__", None)
             found = outside(lambda: self.sources.find(name, path))
         if found is None:

@@ -278,13 +278,16 @@ _library: dict[str, Any] = {}
 def observed_classes(
     module: types.ModuleType, names: Sequence[str], **space: Any
 ) -> dict[str, Any]:
-    """The namespace of these classes of a module of the library, rewritten; `space` is what else they refer to."""
+    """The namespace of these classes and functions of a library module, rewritten; `space` is what else they use."""
     path = module.__file__
     assert path is not None
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    tree.body = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in names]
+    tree.body = [
+        n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name in names
+    ]
     rewritten_tree(tree, path)
-    known = {"__name__": module.__name__, MARK: True, **HOOKS, MODULE_TOKEN: None, **space}
+    known = {"__name__": module.__name__, "__package__": module.__package__, MARK: True, **HOOKS,
+             MODULE_TOKEN: None, **space}  # fmt: skip
     exec(compile(tree, path, "exec", dont_inherit=True), known)
     return known
 
