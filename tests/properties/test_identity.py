@@ -238,6 +238,20 @@ def test_what_died_unseen_has_the_order_of_deaths_too() -> None:
     assert violated(events, *ORDER) == []
 
 
+@pytest.mark.parametrize("leads_on", [False, True])
+def test_what_was_seen_in_a_queue_that_leads_on_may_come_back(leads_on: bool) -> None:
+    # Two queues that lead to each other: the message died unseen in the second one, too.
+    declared = [
+        ev("declare", q=q, args={"x-dead-letter-exchange": "anywhere"} if leads else {})
+        for q, leads in (("q", True), ("dlq", leads_on))
+    ]
+    events = completed(
+        *declared, *OPENED, *DLQ, *sent("a"), *sent("b"),
+        given("a", 1, "d"), given("b", 2), given("a", 3),
+    )  # fmt: skip
+    assert violated(events, "P4") == ([] if leads_on else ["P4"])
+
+
 def test_what_died_may_come_back_to_its_queue_as_new() -> None:
     dies = (
         given("a", 1),

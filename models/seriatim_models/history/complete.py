@@ -267,6 +267,16 @@ class _Messages(msgspec.Struct):
         published_here = queues.keys() & {q, ""}
         return m in self._dead or bool(queues and q and not published_here)
 
+    def queues(self, m: str) -> Iterable[str]:
+        """The queues that a message was published to; the empty name for an exchange."""
+        return self._known.get(m, {})
+
+    def came_by_death(self, m: str) -> None:
+        """A message died: where it is seen next, deaths decide its place."""
+        self._dead[m] = None
+        if len(self._dead) > DEAD_KEPT:
+            del self._dead[next(iter(self._dead))]
+
     def copied(self, m: str) -> bool:
         """Whether several messages of that name may be there, in whatever queues."""
         return len(self._known.get(m, {})) > 1 or m in self._acked
@@ -307,9 +317,7 @@ class _Messages(msgspec.Struct):
     def die(self, m: str, q: str) -> None:
         """A message leaves a queue undone: where it is seen next, deaths decide its place."""
         self.settle(m, q)
-        self._dead[m] = None
-        if len(self._dead) > DEAD_KEPT:
-            del self._dead[next(iter(self._dead))]
+        self.came_by_death(m)
 
 
 _UNSEEN = frozenset({"ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"})
@@ -490,6 +498,13 @@ class Completion(msgspec.Struct):
         several = known is None or not known.q or self._messages.copied(m)
         return unknown or (several and bool(self._dead_lettering)) or self._messages.moved(m, q)
 
+    def _seen(self, m: str, q: str) -> None:
+        """A message is handed out: of one that died elsewhere, a queue that leads on may lead back."""
+        own = self._messages.queues(m)
+        left = any(self._leads_on(each) or (not each and self._dead_lettering) for each in own)
+        if left and self._leads_on(q) and self._messages.moved(m, q):
+            self._messages.came_by_death(m)
+
     def _opened(self, event: Event, key: tuple[str, int]) -> bool:
         """Whether an event opens a channel. If its connection's are not recorded, a command after its end does."""
         if event.ev == "ch_open":
@@ -579,6 +594,7 @@ class Completion(msgspec.Struct):
         new["t_lo"] = event.t if event.lvl in EXACT else max(bounds, default=None)
         if self._moved(event.m, event.q):
             new["dead"] = True
+        self._seen(event.m, event.q)
         if event.autoack:
             self._messages.ack(event.m, event.q, event.lvl in EXACT)
         return new
@@ -723,6 +739,7 @@ class Completion(msgspec.Struct):
             bounds.append(known.since)
         if self._moved(event.m, q):
             new["dead"] = True
+        self._seen(event.m, q)
         if event.lvl in EXACT:
             bounds = [event.t]
         t_lo = new["t_lo"] = max((b for b in bounds if b is not None), default=None)
