@@ -10,6 +10,7 @@ import itertools
 import pdb
 import pickle
 import queue
+import random
 import socket
 import sys
 import tempfile
@@ -465,3 +466,14 @@ def containers_of_its_own_that_race() -> None:
 
     run(use, use)
     assert len(numbers) == 2
+
+
+def chooses_from_what_is_emptied() -> None:
+    """CPython asks for the length twice, and draws from nothing without end."""
+    numbers = [1, 2]
+    run(lambda: random.choice(numbers), numbers.clear)
+
+
+def waits_for_a_number() -> None:
+    """A loop in which nothing is shared."""
+    run(lambda: next(n for n in itertools.count() if n < 0))

@@ -114,7 +114,13 @@ def test_what_was_not_seen_withholds_the_verdict(name: str, why: str) -> None:
     ("name", "error", "why"),
     [
         ("opens_a_socket", OutsideModel, r"socket.*stub.*plain\.py"),
-        ("locks_a_file_twice", OutsideModel, r"come no further.*plain\.py:.*modules="),
+        ("locks_a_file_twice", OutsideModel, r"come no further.*plain\.py:.*A real wait.*modules="),
+        (
+            "chooses_from_what_is_emptied",
+            OutsideModel,
+            r"does not wait, but computes \(random.py:\d+ in _randbelow_with_getrandbits\)",
+        ),
+        ("waits_for_a_number", OutsideModel, r"computes \(plain.py:\d+ in <genexpr>\)"),
         ("stops_at_a_breakpoint", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         ("stops_in_pdb", OutsideModel, r"plain\.py:\d+: a debugger.*Take out"),
         (

@@ -19,12 +19,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model import execution
-from seriatim_models.explorer.model.guard import explores_own_code, place
+from seriatim_models.explorer.model.guard import HARNESS, explores_own_code, place
 
 PATIENCE = 10.0
 """Seconds that one step may take; fewer if the whole exploration has fewer."""
@@ -37,6 +38,9 @@ LEAST = 2.0
 
 EVERY = 0.5
 """Seconds between two looks."""
+
+COMPUTES = 0.1
+"""A thread that used so much of the time, or more, has computed and not waited; a busy machine gives it no more."""
 
 CHECKS: dict[CodeType, int] = {}
 """Functions of the explorer that call a program's checks, and how many times longer these may take than a step."""
@@ -76,6 +80,7 @@ class Watch:
         """How often; a program may swallow the error."""
         self._seen: tuple[int, ...] = ()
         self._still = 0.0
+        self._used = 0.0
 
     def look(self) -> None:
         """See where the exploration is, and interrupt it if it has been there for too long."""
@@ -89,13 +94,16 @@ class Watch:
         seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
         if seen != self._seen or _asking:
             self._seen, self._still = seen, 0.0
+            self._used = _processor_time(self.thread)
             return
         self._still += EVERY
         if self._still >= self.patience * factor:
+            used = _processor_time(self.thread) - self._used
+            computes = used >= COMPUTES * self._still
             self._still = 0.0
-            self._interrupt(frame, bottom)
+            self._interrupt(frame, bottom, computes)
 
-    def _interrupt(self, frame: FrameType, bottom: FrameType) -> None:
+    def _interrupt(self, frame: FrameType, bottom: FrameType, computes: bool) -> None:
         thread = bottom.f_locals.get("thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
         self.times += 1
@@ -104,7 +112,12 @@ class Watch:
             "plain attribute never ends. Use world.lock(), world.condition(lock), world.semaphore(n) or a cell "
             "instead, and wait on a condition instead of in a loop"
         )
-        if self.own_code:
+        if self.own_code and computes:
+            why = (
+                f"It does not wait, but computes ({_innermost(frame)}): a long computation, which needs less to do in "
+                "the test, or a loop that does not end in this schedule"
+            )
+        elif self.own_code:
             why = (
                 "A real wait (a socket, a pipe, a process, a lock of a module that is not observed) stops all threads "
                 "at once. Put a stub in its place in the test, or name the module that waits in modules="
@@ -128,6 +141,21 @@ class Watch:
         if self.times > 1:  # the error was swallowed: this one leaves `except Exception`, too
             raise KeyboardInterrupt(str(self.error))
         raise self.error
+
+
+def _innermost(frame: FrameType) -> str:
+    """File, line and function of the innermost code, also of the library, that is not the explorer's."""
+    around: FrameType | None = frame
+    while around is not None and around.f_code.co_filename.startswith(str(HARNESS)):
+        around = around.f_back
+    code = (around or frame).f_code
+    return f"{PurePath(code.co_filename).name}:{(around or frame).f_lineno} in {code.co_name}"
+
+
+def _processor_time(thread: int) -> float:
+    """Seconds of the processor that a thread of the system has used; 0 where the system does not say."""
+    clock = getattr(time, "pthread_getcpuclockid", None)
+    return 0.0 if clock is None else time.clock_gettime(clock(thread))
 
 
 def _bottom(frame: FrameType | None) -> tuple[FrameType | None, int]:
