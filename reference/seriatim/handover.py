@@ -20,7 +20,8 @@ class WorkSet(Generic[W]):
     """Those that have work, each at most once, oldest first. Taking removes *before* the work is examined (rule 6)."""
 
     def __init__(self, host: Host, name: str) -> None:
-        self._waiting: Cell[tuple[W, ...]] = host.cell((), name)
+        self.name = name
+        self._waiting: Cell[tuple[W, ...]] = host.cell((), name, kind="work", owner=self)
 
     def add(self, item: W) -> bool:
         """Add an item; False if it was waiting already: then the thread that added it does what follows."""

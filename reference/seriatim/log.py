@@ -490,7 +490,7 @@ def _parking_state(state: dict[str, Any]) -> ChainEnd:
 class Channel:
     """One reader of a topic, known by its name. A new one starts at the first message, or at the tail.
 
-    Pauses between attempts start at `pause` seconds and double.
+    Pauses between attempts start at `pause` seconds and double, 20 times at most.
     """
 
     def __init__(
@@ -504,8 +504,8 @@ class Channel:
     ) -> None:
         if not re.fullmatch(r"[\w-]+", name):
             raise Misuse(f"a channel's name is letters, digits, _ and -, not {name!r}")
-        if max_attempts < 1 or pause < 0:
-            raise Misuse("max_attempts is at least 1 and pause at least 0")
+        if max_attempts < 1 or not 0 <= pause <= 3600:
+            raise Misuse("max_attempts is at least 1, and pause 0 to 3600 seconds")
         self.topic, self.name, self.host, self.storage = topic, name, topic.host, topic.storage
         self.max_attempts, self.pause = max_attempts, pause
         self._file, self._parking = f"{name}.channel", f"{name}.parked"
@@ -604,7 +604,7 @@ class Channel:
                 self._back_off()
                 return
             self._park(delivery, error)
-        self.commit(delivery.following)
+        self._commit(delivery.following)
 
     @operation
     def _attempt(self, handler: Handler, delivery: Delivery) -> Exception | None:
@@ -620,7 +620,7 @@ class Channel:
         """Pause, but no longer than until asked to end."""
         with self._lock:
             while not self._stopping:
-                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+                if not self._asked.wait(self.pause * 2 ** min(self.attempts - 1, 20)):
                     return
 
     def read(self, limit: int = 1) -> list[Delivery]:
@@ -632,12 +632,17 @@ class Channel:
             position = delivery.following
         return found
 
-    @operation
     def commit(self, position: Position) -> None:
-        """Move to `position`, durably, and never back. For the consumer, or when there is none.
+        """Move to `position`, durably, and never back, before or after `consume`, which does that itself (rule 4).
 
         Raises `Misuse` or `PastTheEnd`, and stays.
         """
+        if self._state.get() == CONSUMING:
+            raise Misuse(f"channel {self.name} moves when its handler has returned")
+        self._commit(position)
+
+    @operation
+    def _commit(self, position: Position) -> None:
         self._check(position)
         if position < self.position:
             raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
@@ -657,8 +662,8 @@ class Channel:
             )
 
     def _save(self) -> None:
-        segment, offset = self.position
-        save_state(self.storage, self._file, segment=segment, offset=offset, attempts=self.attempts)
+        place = self.position._asdict()
+        save_state(self.storage, self._file, **place, attempts=self.attempts)
 
     # ---- parking
 

@@ -212,9 +212,8 @@ class PriorityQueueEntryList:
 
     def add(self, message: Message, state: State) -> QueueEntry:
         """Append a new entry to the sub-queue of its priority and return it."""
-        levels = len(self._by_rank)
-        rank = levels - 1 - sub_queue(message.priority, levels)
-        return self._by_rank[rank].add(message, state)
+        level = sub_queue(message.priority, len(self._by_rank))
+        return self._by_rank[-1 - level].add(message, state)
 
     def next(self, node: Node) -> QueueEntry | None:
         """The first entry behind `node` that is not deleted, in its sub-queue or a lower one."""
@@ -652,7 +651,7 @@ class Queue:
 # ==== Push: article "Strict Ordering"
 
 Submit = Callable[[Callable[[], None]], None]
-"""Hands a job to an executor."""
+"""Hands a job to an executor. If it raises, so does the call that needs the job; the next one asks again."""
 
 
 class PushQueue(Queue):
@@ -707,7 +706,11 @@ class PushQueue(Queue):
     def deliver_async(self) -> None:
         """See to it that a delivery job begins after this moment."""
         if self._job_pending.compare_and_set(False, True):
-            self._submit(self._job)
+            try:
+                self._submit(self._job)
+            except BaseException:  # refused: the next who needs a job asks again
+                self._job_pending.set(False)
+                raise
 
     def _job(self) -> None:
         self._job_pending.set(False)  # rule 6: clear the flag, then check
@@ -765,11 +768,8 @@ class QueueConsumerManager:
 
         A browser is never in Notified: it may be woken at any time it wants to be.
         """
-        if not consumer.acquires:
-            return True
-        if notified:
-            return self._move(consumer, (INTERESTED,), NOTIFIED)
-        return self._move(consumer, (NOTIFIED,), INTERESTED)
+        origin, to = (INTERESTED, NOTIFIED) if notified else (NOTIFIED, INTERESTED)
+        return not consumer.acquires or self._move(consumer, (origin,), to)
 
     def remove(self, consumer: Consumer) -> None:
         """Take a consumer out of its list for good."""

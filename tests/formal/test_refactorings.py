@@ -969,10 +969,12 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
         (
             (
                 "        if self._job_pending.compare_and_set(False, True):\n"
-                "            self._submit(self._job)\n",
+                "            try:\n"
+                "                self._submit(self._job)\n",
                 "        if not self._job_pending.get():\n"
-                "            self._submit(self._job)\n"
-                "            self._job_pending.set(True)\n",
+                "            try:\n"
+                "                self._submit(self._job)\n"
+                "                self._job_pending.set(True)\n",
             ),
         ),
     ),

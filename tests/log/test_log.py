@@ -1,6 +1,7 @@
 """What the log promises to one who uses it, on real files and real threads, and what it refuses."""
 
 import json
+import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -378,9 +379,11 @@ def test_last_segment_that_is_damaged_can_be_taken_away() -> None:
     assert len(Channel(topic_of(MemoryDisk(files)), "c").read(10)) == 5
 
 
-@pytest.mark.parametrize(("max_attempts", "pause"), [(0, 0.1), (-1, 0.1), (1, -0.1)])
+@pytest.mark.parametrize(
+    ("max_attempts", "pause"), [(0, 0.1), (-1, 0.1), (1, -0.1), (1, 3601.0), (1, math.nan)]
+)
 def test_rejects_a_channel_that_could_not_try(max_attempts: int, pause: float) -> None:
-    with pytest.raises(Misuse, match="max_attempts is at least 1 and pause at least 0"):
+    with pytest.raises(Misuse, match="max_attempts is at least 1, and pause 0 to 3600 seconds"):
         Channel(topic_of(MemoryDisk()), "c", max_attempts=max_attempts, pause=pause)
 
 

@@ -156,7 +156,7 @@ def test_who_is_asked_to_end_need_not_wait_for_news_nor_to_the_end_of_a_pause(
 ) -> None:
     host = Sleeping(where)
     topic = Topic(host, MemoryDisk())
-    channel = Channel(topic, "c", pause=1e6)
+    channel = Channel(topic, "c", pause=3600)
     topic.publish(message)
 
     def handler(message: bytes) -> None:

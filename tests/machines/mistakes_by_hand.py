@@ -197,11 +197,13 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
 """),
     ("q-push-async-submit-before-flag", "push-runs-at-once", "WK-1", "queue",
      """        if self._job_pending.compare_and_set(False, True):
-            self._submit(self._job)
+            try:
+                self._submit(self._job)
 """,
      """        if not self._job_pending.get():
-            self._submit(self._job)
-            self._job_pending.set(True)
+            try:
+                self._submit(self._job)
+                self._job_pending.set(True)
 """),
     ("q-push-job-clears-at-end", "push-returned", "WK-1", "queue",
      """        self._job_pending.set(False)  # rule 6: clear the flag, then check
@@ -757,12 +759,12 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
             self.attempts"""),
     ("l-commit-before-park", "log-parked-while-opened", "LC-2", "log",
      """            self._park(delivery, error)
-        self.commit(delivery.following)
+        self._commit(delivery.following)
 """,
-     """            self.commit(delivery.following)
+     """            self._commit(delivery.following)
             self._park(delivery, error)
             return
-        self.commit(delivery.following)
+        self._commit(delivery.following)
 """),
     ("l-commit-position-before-check", "log-commit-refused", "LC-2", "log",
      """        self._check(position)
@@ -789,10 +791,10 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
             self._note_parked(parked.place, None, b"")"""),
     ("l-backoff-wait-before-check", "log-parked-and-stopped", "outcome", "log",
      """            while not self._stopping:
-                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+                if not self._asked.wait(self.pause * 2 ** min(self.attempts - 1, 20)):
                     return
 """,
-     """            while self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
+     """            while self._asked.wait(self.pause * 2 ** min(self.attempts - 1, 20)):
                 if self._stopping:
                     return
 """),

@@ -148,6 +148,10 @@ job_at = Arg[Literal["submit", "begin"]]("at", "whether the job was handed over 
 run_at = Arg[Literal["begin", "end"]]("at", "whether the run begins or ends")
 target = Arg[str]("target", "the target, of which several consumers may be")
 among = Arg[list[str]]("among", "the target's consumers at that moment")
+work_set = Arg[str]("set", "the set of work: of the scheduler, a connection or a session")
+work_items = Arg[list[str]](
+    "items", "who waits in it now, who is next first: connections, sets of sessions, targets"
+)
 list_size = Arg[int]("value", "the counter after the change")
 path = Arg[str]("path", "which algorithm; `shortcut` is that of an exclusive consumer")
 done = Arg[bool]("done", "false if the consumer did not hold the entry")
@@ -395,6 +399,7 @@ QUEUE = (
     EventKind("clock", "The time changed.", (), (now,)),
     EventKind("job", "A delivery job of a push queue is handed over, or begins.", (), (job_at,)),
     EventKind("turn", "A target asks the next of its consumers to take a message.", (), (target, sub, among)),
+    EventKind("work", "Who waits in a set of the hand-over has changed.", (), (work_set, work_items)),
     EventKind("send", "An entry is being written to a consumer's connection; recorded by the client's end.",
               _INVOKE, ("m", sub)),
     EventKind("send", "It was written.", _RETURN, ("m", sub)),

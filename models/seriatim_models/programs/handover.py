@@ -139,6 +139,28 @@ def handover_turns(scene: HandoverScene) -> None:
     scene.io_threads("io")
 
 
+@scenario("WK-12", traces=1)
+def handover_targets_in_turn(scene: HandoverScene) -> None:
+    """A session has two targets with two messages each, and serves them in turn.
+
+    Bounds: Sequential: one session, all messages there, one IO thread. Two sessions are in `handover-sessions-in-turn`.
+    """
+    second = scene.new_target(scene.session, "other target")
+    scene.two_for_each(scene.target, second)
+    scene.io_threads("io")
+
+
+@scenario("WK-12", traces=1)
+def handover_sessions_in_turn(scene: HandoverScene) -> None:
+    """A connection has two sessions, whose targets have two messages each, and serves them in turn.
+
+    Bounds: Sequential: two sessions with one target each, all messages there, one IO thread.
+    """
+    second = scene.new_target(scene.new_session(scene.connection, "other session"), "other target")
+    scene.two_for_each(scene.target, second)
+    scene.io_threads("io")
+
+
 @scenario("WK-10", traces=1)
 def handover_leave(scene: HandoverScene) -> None:
     """One of a target's three consumers has had its turn and closes.

@@ -5,6 +5,7 @@ The disk is in memory and no step of its own: what lies before the tail never ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from functools import partial
@@ -1451,6 +1452,53 @@ def _opened(scene: LogScene) -> None:
     """Record that nobody could open the channel, though each was asked to twice, if so."""
     if not scene.channels:
         scene.world.host.record("raised", error="nobody could open c", declared=False)
+
+
+@scenario("LC-1 LC-2 AP-1", traces=1)
+def log_handler_commits(scene: LogScene) -> None:
+    """A handler would commit past its message, and past the next: it is refused, and both are handled.
+
+    Bounds: Sequential; two messages there, one consumer.
+    """
+    scene.backlog(b"m1", b"m2")
+    c = scene.channel()
+
+    def handler(message: bytes) -> None:
+        with scene.refused(scene.lib.Misuse):
+            c.commit(scene.topic.tail.get())
+        if message == b"m2":
+            c.disconnect()
+
+    def life() -> None:
+        c.connect()
+        c.consume(handler)
+
+    scene.world.spawn(life, name="life")
+
+
+@scenario("LC-1 LC-6 AP-1", traces=1, thread="life")
+def log_tried_often(scene: LogScene) -> None:
+    """A message that has failed two thousand times fails once more, and the consumer pauses no longer than it may.
+
+    Bounds: Sequential; one message, one pause. A first pause that is no number, or longer than an hour, is refused.
+    """
+    scene.backlog(b"bad")
+    for pause in (math.nan, 3601.0):
+        with scene.refused(scene.lib.Misuse):
+            scene.lib.Channel(scene.topic, "c", pause=pause)
+    c = scene.channel(max_attempts=3000)
+    c.attempts = 2000
+
+    def fails(message: bytes) -> None:
+        if c.attempts > 2000:
+            c.disconnect()
+        fails_on_bad(message)
+
+    c.connect()
+    try:
+        c.consume(fails)
+    except OverflowError as error:
+        scene.world.host.record("raised", error=repr(error), declared=False)
 
 
 @scenario("LC-1", traces=22, memory=Stepwise)

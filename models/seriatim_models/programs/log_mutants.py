@@ -398,7 +398,7 @@ mutant(
     origin="at most once",
     title="the position moves before the handler has run",
     diff="""
-+        self.commit(delivery.following)
++        self._commit(delivery.following)
          error = self._attempt(handler, delivery)
 """,
 )
@@ -608,5 +608,29 @@ mutant(
 @@
 -            if record.before != end.check:
 -                raise Damaged(name, end.offset, "here records are missing, or are others")
+""",
+)
+mutant(
+    id="handler-commits",
+    killed_by="LC-2",
+    program="log-handler-commits",
+    steps=23,
+    origin="the reference itself, of which only `consume` ended with an error then",
+    title="a handler commits past its message, which is not handled yet, and past the next",
+    diff="""
+-        if self._state.get() == CONSUMING:
+-            raise Misuse(f"channel {self.name} moves when its handler has returned")
+""",
+)
+mutant(
+    id="pause-without-end",
+    killed_by="AP-1",
+    program="log-tried-often",
+    steps=27,
+    origin="the reference itself: from 1,025 failures on a pause was no number any more",
+    title="a pause doubles for ever, and its length overflows",
+    diff="""
+-                if not self._asked.wait(self.pause * 2 ** min(self.attempts - 1, 20)):
++                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
 """,
 )

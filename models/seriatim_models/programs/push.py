@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -148,6 +149,33 @@ def push_runs_at_once(scene: PushScene) -> None:
     scene.enqueue("m1")
     scene.subscribe("B")
     scene.spawn(lambda: scene.queue.close(a), name="A")
+
+
+@scenario("ES-5 WK-1 WK-5", traces=1, executor=False)
+def push_executor_refuses(scene: PushScene) -> None:
+    """The executor refuses a job, and takes the next one, which a second grant asks for.
+
+    Bounds: One consumer without credit, one message there, one refusal. Arrivals beside a refusal are not here: the
+    one who is refused is told, and nobody else.
+    """
+    a = scene.subscribe("A", credit=0)
+    scene.enqueue("m1")
+    scene.run_job()
+    submit = scene.queue._submit
+
+    def refuses(job: Callable[[], None]) -> None:
+        scene.queue._submit = submit
+        raise RuntimeError("the executor is shut down")
+
+    def client() -> None:
+        scene.queue._submit = refuses
+        with suppress(RuntimeError):
+            scene.queue.grant(a, 1)
+        scene.queue.grant(a, 1)
+        while scene._jobs:
+            scene.run_job()
+
+    scene.spawn(client, name="A")
 
 
 @scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)

@@ -641,8 +641,9 @@ mutant(
     origin=INTERACTIONS,
     title="consumers that declared no interest are woken",
     diff="""
--            return self._move(consumer, (INTERESTED,), NOTIFIED)
-+            return self._move(consumer, (INTERESTED, NOT_INTERESTED), NOTIFIED)
+-        return not consumer.acquires or self._move(consumer, (origin,), to)
++        origins = (origin, NOT_INTERESTED) if notified else (origin,)
++        return not consumer.acquires or self._move(consumer, origins, to)
 @@
 -        for consumer in self.manager.interested():
 +        for consumer in self.all.consumers():
@@ -1477,6 +1478,39 @@ mutant(
 )
 
 mutant(
+    id="session-until-dry",
+    killed_by="WK-12",
+    program="handover-sessions-in-turn",
+    steps=202,
+    origin=INTERACTIONS
+    + ", steps 8 and 9; QPID-7514: process consumer targets strictly round robin",
+    title="a session serves its targets until none of them has work, while another session waits",
+    diff="""
+-        target = self._targets.take()
+-        if target is not None and target.process():
+-            self._targets.add(target)
++        while (target := self._targets.take()) is not None:
++            if target.process():
++                self._targets.add(target)
+""",
+)
+
+mutant(
+    id="target-until-dry",
+    killed_by="WK-12",
+    program="handover-targets-in-turn",
+    steps=186,
+    origin=INTERACTIONS + ", steps 9 and 10",
+    title="a target takes messages until there are none, while another target of the session waits",
+    diff="""
+-        if target is not None and target.process():
+-            self._targets.add(target)
++        while target is not None and target.process():
++            pass
+""",
+)
+
+mutant(
     id="turns-by-number",
     killed_by="WK-10",
     program="handover-leave",
@@ -1491,6 +1525,19 @@ mutant(
 -            self.consumers.append(consumer)
 +            consumer = self.consumers[self._turn % len(self.consumers)]
 +            self._turn += 1
+""",
+)
+
+mutant(
+    id="refused-and-pending",
+    killed_by="WK-1",
+    program="push-executor-refuses",
+    steps=9,
+    origin="the reference itself, until an executor refused a job",
+    title="a job that the executor refused counts as pending for ever, so nobody asks for another",
+    diff="""
+-                self._job_pending.set(False)
+                 raise
 """,
 )
 

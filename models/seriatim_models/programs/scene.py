@@ -296,6 +296,13 @@ class HandoverScene(QueueScene):
         waiting = {name: len(waits._waiting.get()) for name, waits in self.sets.items()}
         self.host.record("handover_rest", waiting=waiting)
 
+    def two_for_each(self, *targets: handover.ConsumerTarget) -> None:
+        """Give each target a consumer of a queue of its own, and that queue two messages."""
+        for queue, target in zip(self.queues, targets, strict=True):
+            target.consumers = [queue.subscribe(f"on-{queue.name}", target)]
+            for n in range(2):
+                queue.enqueue(self.message(f"{queue.name}.{n}"))
+
     def io_threads(self, *names: str) -> None:
         """Spawn threads that serve the connections."""
 

@@ -86,7 +86,7 @@ OPERATIONS: dict[str, OperationEvents] = {
     "Channel._back_off": before(
         "back_off", lambda channel: {"channel": channel.name, "attempts": channel.attempts}
     ),
-    "Channel.commit": after(
+    "Channel._commit": after(
         "commit", lambda _, channel, position: {"channel": channel.name, "place": list(position)}
     ),
     "Channel._park": after("park", placed),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
+from seriatim.handover import WorkSet
 from seriatim.queue import (
     Consumer,
     ConsumerList,
@@ -103,6 +104,12 @@ def _job_pending(record: Record, queue: PushQueue, change: Change[bool]) -> None
         record("job", at="submit" if change.new else "begin")
 
 
+def _work(record: Record, work: WorkSet[Any], change: Change[tuple[Any, ...]]) -> None:
+    if change.ok:
+        names = [(item._targets if hasattr(item, "_targets") else item).name for item in change.new]
+        record("work", set=work.name, items=names)
+
+
 CELLS: Mapping[str, CellEvents] = {
     "next": _next,
     "entry state": _entry_state,
@@ -112,6 +119,7 @@ CELLS: Mapping[str, CellEvents] = {
     "marked": _marked,
     "size": _size,
     "job pending": _job_pending,
+    "work": _work,
 }
 """Kind of a cell -> what records its changes."""
 

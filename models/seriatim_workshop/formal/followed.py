@@ -20,6 +20,7 @@ ACCEPTED = {
     "starts-at-the-head": "with whom a push begins is outside (SO-7)",
     "served-until-dry": HANDOVER,
     "turns-by-number": HANDOVER,
+    "target-until-dry": "how many messages a target takes in a turn is outside of `handover` (WK-12)",
     "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",
     "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",
     "youngest-first": "`wakeups` does not say who of equals is notified",

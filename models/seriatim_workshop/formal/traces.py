@@ -49,14 +49,20 @@ MUTANT_SLICE = 300
 """And of each mutant, which ends with the first that is rejected."""
 
 
+NOT_FOLLOWED = ("push-executor-refuses",)
+"""Programs outside of all systems: in `jobs` an executor takes every job."""
+
+
 def programs() -> list[str]:
-    """Every program over the queue and its hand-over."""
-    return [name for name, program in PROGRAMS.items() if program.reference == "queue"]
+    """Every program over the queue and its hand-over that the systems speak of."""
+    of_queue = (name for name, program in PROGRAMS.items() if program.reference == "queue")
+    return [name for name in of_queue if name not in NOT_FOLLOWED]
 
 
 def mutants() -> list[str]:
-    """Every mutant of the queue and its hand-over."""
-    return [name for name, mutant in MUTANTS.items() if mutant.reference == "queue"]
+    """Every mutant of the queue and its hand-over, in such a program."""
+    every = MUTANTS.items()
+    return [name for name, mutant in every if mutant.program in programs()]
 
 
 def follow(

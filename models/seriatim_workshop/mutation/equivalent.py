@@ -262,10 +262,14 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "log.Channel.parked: moved-past-several: offset = record.end.offset to place = Position(*entry['place'])"
     ): LOCAL_NAMES,
     (
-        "log.Channel.commit: swapped: self._position.set(position) | self.attempts = 0"
+        "log.Channel._commit: swapped: self._position.set(position) | self.attempts = 0"
     ): "only the thread that commits touches `attempts`",
-    "log.Channel.commit: swapped: self._check(position) | if position < self.position:": REFUSED_BOTH_WAYS,
-    "log.Channel.commit: read-too-early: position < self.position": REFUSED_BOTH_WAYS,
+    (
+        "queue.QueueConsumerManager.set_notified: conditions-swapped: not consumer.acquires | "
+        "self._move(consumer, (origin,), to)"
+    ): "a browser is in neither of the two lists, so the move is refused, and nothing was changed",
+    "log.Channel._commit: swapped: self._check(position) | if position < self.position:": REFUSED_BOTH_WAYS,
+    "log.Channel._commit: read-too-early: position < self.position": REFUSED_BOTH_WAYS,
     "client.Connection._end: lock-split: before channels = self._channels.get()": CLOSED_FIRST,
     "client.Connection._end: behind-the-lock: channels = self._channels.get()": CLOSED_FIRST,
     "client.Channel.close: read-too-early: Closed(200, 'the channel was closed by the applica": LOCAL,

@@ -287,6 +287,56 @@ class Wk10(OnReplay):
         return tested
 
 
+class Wk12(OnReplay):
+    """A case is a message that a target takes, or a session for it, while another has waited since its last one."""
+
+    id = "WK-12"
+    sentence = (
+        "Sessions of a connection, and targets of a session, take messages in turn: between two messages of one of "
+        "them, each other that waits all the while has its turn."
+    )
+    source = "Consumer-Queue Interactions, steps 8 and 9"
+    case_events = CaseEvents(frozenset({"work"}))
+
+    def cases(self, h: Replay, bad: Violations) -> int:
+        """Who waits, and is taken out, is read from the sets of work; a message is what a consumer pulls in a turn."""
+        tested = 0
+        waiting: dict[str, dict[str, int]] = {}
+        """By set of work: who waits in it, and since when."""
+        home: dict[str, str] = {}
+        """The set in which each session or target waits."""
+        taken: dict[str, Event] = {}
+        """The last time that each was taken out of its set."""
+        last: dict[str, tuple[Event, Event]] = {}
+        """The last message of each, and the event by which it had been taken out of its set before that."""
+        turns: dict[str, Event] = {}
+        """By thread: the turn in which it has taken no message yet."""
+        for e in h.named("work", "turn", "pull"):
+            if e.ev == "work":
+                name, items = catalogue.work_set(e), catalogue.work_items(e)
+                was = waiting.get(name, {})
+                waiting[name] = {item: was.get(item, e.i) for item in items}
+                home.update(dict.fromkeys(items, name))
+                taken.update({item: e for item in was if item not in items})
+            elif e.ev == "turn":
+                turns[e.proc] = e
+            elif e.ph == "ok" and e.m and (turn := turns.pop(e.proc, None)) is not None:
+                of = catalogue.target(turn)
+                while (begun := taken.get(of)) is not None:
+                    if (before := last.get(of)) is not None:
+                        for other, since in waiting[home[of]].items():
+                            if other == of:
+                                continue
+                            tested += 1
+                            if since < before[1].i:
+                                who, late = (n.removesuffix(".targets") for n in (of, other))
+                                why = f"{who} took two messages, and {late} waited and had no turn"
+                                bad.append((why, [before[1], before[0], e]))
+                    last[of] = (e, begun)
+                    of = home[of]
+        return tested
+
+
 class Credit:
     """The credit of a consumer over time."""
 
@@ -442,4 +492,4 @@ class So7(OnReplay):
         )
 
 
-CONSUMERS = (Ql6(), Mg2(), Es7(), Wk9(), Wk10(), So7())
+CONSUMERS = (Ql6(), Mg2(), Es7(), Wk9(), Wk10(), Wk12(), So7())
