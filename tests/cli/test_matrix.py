@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,18 @@ def test_a_program_has_its_page_whether_it_is_wrong_or_not(run: Any) -> None:
     assert "T2" in text
     [mine] = re.findall(r"--replay (v?[\w.+/=-]+)", text)[:1]
     assert run("matrix", "push", "--pair", key, "--replay", mine).code in (0, 3)
+
+
+def test_a_wrong_program_shows_its_first_bad_step_and_the_command_that_replays_it(run: Any) -> None:
+    pair = ("serve failing: ; deliver p0 2 | stop", "--mutant", "published-handler-exception")
+    ran = run("matrix", "fair", "--pair", *pair)
+    assert ran.code == 1
+    assert "up to here it could still end well" in ran.out
+    command = shlex.split(ran.out.partition("replay: ")[2].partition("\n\n")[0])
+    assert command[:4] == ["seriatim", "matrix", "fair", "--pair"]
+    again = run(*command[1:])
+    assert again.code == 1
+    assert "That is the first bad step." in " ".join(again.out.split())
 
 
 def test_an_example_is_an_interleaving(run: Any) -> None:

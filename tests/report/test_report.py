@@ -10,13 +10,17 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from seriatim_models.cli.report_builder import mutant_run
 from seriatim_models.files import decoded
 from seriatim_models.history import Event
+from seriatim_models.programs import MUTANTS
+from seriatim_models.programs.bug_catalogue import BUG_CASES, NOT_SHOWN
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import MutantRun, Report, figures, worst
 from seriatim_models.report.audit_text import violation
 from seriatim_models.report.document import SCHEMA, SavedVerdicts, document, encode
 from seriatim_models.report.html import LessonLink, TourSections, html, mutant_page, pages
+from seriatim_models.report.templating import prose
 from seriatim_models.report.text import properties_line, write
 
 OK, VIOLATED, INCONCLUSIVE = Verdict.OK, Verdict.VIOLATED, Verdict.INCONCLUSIVE
@@ -263,6 +267,34 @@ def test_a_mutant_has_a_page(race: MutantRun) -> None:
         "if entry.acquire():",
     ):
         assert fact in read.text
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_two_sides_of_an_edit_differ_and_neither_is_empty(mutant: str, race: MutantRun) -> None:
+    for shown in mutant_run(MUTANTS[mutant], race.run).edits:
+        assert shown.reference.strip()
+        assert shown.mutant.strip()
+        assert shown.reference != shown.mutant
+
+
+def test_a_bug_links_to_the_tracker_that_names_it() -> None:
+    jira = '<a href="https://issues.apache.org/jira/browse/{0}">{0}</a>'
+    for bug in (*(case.bug for case in BUG_CASES), *NOT_SHOWN):
+        known = re.findall(r"QPID-\d+", bug)
+        assert all(jira.format(id) in prose(bug) for id in known)
+        assert prose(bug).count("<a ") == len(known)
+    github = "https://github.com/rabbitmq/rabbitmq-java-client/issues/"
+    origins = "".join(prose(mutant.origin) for mutant in MUTANTS.values())
+    linked = set(re.findall(rf'"{github}(\d+)">\1</a>', origins))
+    assert linked == {n for m in MUTANTS.values() for n in _java_client_issues(m.origin)} != set()
+
+
+def _java_client_issues(origin: str) -> list[str]:
+    return re.findall(r"\d+", origin.partition("(issue")[2]) if "java-client" in origin else []
+
+
+def test_prose_on_a_page_has_code_and_no_markup_of_its_own() -> None:
+    assert prose("see `a<b` & <b>") == "see <code>a&lt;b</code> &amp; &lt;b&gt;"
 
 
 def test_a_witness_of_which_nothing_is_an_interval_is_shown_without_bars() -> None:

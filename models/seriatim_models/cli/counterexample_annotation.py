@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from seriatim_models.report import ProgramRun, stepper
 from seriatim_models.report.model import MutantRun
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer import Counterexample
 
 
 def annotated(run: ProgramRun) -> ProgramRun:
@@ -19,7 +24,13 @@ def annotated(run: ProgramRun) -> ProgramRun:
         case = programs.replay(summary.token).explored.counterexample
     except explorer.BadToken:
         return run  # somebody else's program
-    if case is None:
+    return run if case is None else with_first_bad_step(run, case)
+
+
+def with_first_bad_step(run: ProgramRun, case: Counterexample) -> ProgramRun:
+    """The run, whose counterexample is `case`, with the point of no return in its story if the point can be found."""
+    summary = run.counterexample
+    if summary is None or summary.story is None:
         return run
     story = stepper.annotated(summary.story, case)
     return msgspec.structs.replace(

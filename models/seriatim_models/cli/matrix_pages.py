@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from seriatim_models.cli.console import ProgressDisplay, put
+from seriatim_models.cli.counterexample_annotation import with_first_bad_step
 from seriatim_models.cli.report_builder import program_run, property_catalogue
 from seriatim_models.properties import Verdict
 from seriatim_models.report import ProgramRun
@@ -77,6 +78,8 @@ def pair_run(
         str(pair), pair.universe.why, of.reference, (), lambda world, lib: None, beyond, 0
     )
     run = program_run(ProgramResult(shown, mutant, findings, result, result.seconds), "dpor", [])
+    if (case := result.counterexample) is not None:
+        run = with_first_bad_step(run, case)
     return msgspec.structs.replace(run, command=shlex.join(again))
 
 

@@ -113,7 +113,7 @@ def mutant_run(mutant: Mutant, run: ProgramRun) -> MutantRun:
         expected=mutant.killed_by,
         expected_steps=mutant.steps,
         run=run,
-        edits=[edit(old, new) for old, new in mutant.edits],
+        edits=[_edit(mutant, old, new) for old, new in mutant.edits],
     )
 
 
@@ -144,6 +144,23 @@ def audit_run(
         seconds=seconds,
         command=shlex.join(command),
     )
+
+
+def _edit(mutant: Mutant, old: str, new: str) -> Edit:
+    """One edit of a mutant, with the line before (after, below a docstring) if it only adds, removes or indents."""
+    from seriatim_models.programs.mutant_modules import texts
+
+    shown = edit(old, new)
+    if shown.reference and shown.mutant and shown.reference != shown.mutant:
+        return shown
+    source = next(text for text in texts(mutant.reference).values() if old in text)
+    before, _, after = source.partition(old)
+    line = before.rstrip().rpartition("\n")[2]
+    first, last = f"{line}\n", ""
+    if line.endswith('"""'):
+        first, last = "", after.lstrip("\n").partition("\n")[0]
+    sides = (dedent(first + side + last).strip("\n") for side in (old, new))
+    return Edit(**dict(zip(("reference", "mutant"), sides, strict=True)))
 
 
 def edit(reference: str, mutant: str) -> Edit:

@@ -39,10 +39,9 @@ class CounterexampleSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def again(self) -> str:
-        """The command that shows it again; of ordinary Python the story has it, for the token names no file."""
-        if self.story is not None and (
-            ".py::" in self.story.replay or "--schedules" in self.story.replay
-        ):
+        """The command that shows it again; the story has it where the token alone does not name the program."""
+        named = (".py::", "--schedules", "--pair")
+        if self.story is not None and any(how in self.story.replay for how in named):
             return self.story.replay
         return f"seriatim show {self.token}"
 

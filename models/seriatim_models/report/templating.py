@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from seriatim_models.report.visible import shortened, titled, visible
 
@@ -25,9 +26,29 @@ def environment() -> Environment:
     )
     made.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
     made.filters["script_data"] = script_data
+    made.filters["prose"] = prose
     made.filters["titled"] = titled
     made.filters["short"] = shortened
     return made
+
+
+_TRACKED = re.compile(r"\b(QPID-\d+)\b|(?<=java-client )([^()]*[(])(issues? )(\d+(?:, \d+)*)")
+"""What names a bug in the public tracker of its system."""
+
+
+def prose(text: str) -> Markup:
+    """Text of this package for a page: what stands in backticks as code, a bug that a tracker names as a link to it."""
+    code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text))))
+    return Markup(_TRACKED.sub(_linked, code))
+
+
+def _linked(found: re.Match[str]) -> str:
+    jira, before, word, numbers = found.groups()
+    if jira:
+        return f'<a href="https://issues.apache.org/jira/browse/{jira}">{jira}</a>'
+    issues = "https://github.com/rabbitmq/rabbitmq-java-client/issues"
+    links = [f'<a href="{issues}/{number}">{number}</a>' for number in numbers.split(", ")]
+    return f"{before}{word}{', '.join(links)}"
 
 
 def render(template: str, **values: object) -> str:
