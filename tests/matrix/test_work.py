@@ -109,6 +109,9 @@ def test_another_journal_is_left_as_it_is(tmp_path: Path) -> None:
     kept = path.read_bytes()
     with pytest.raises(WrongJournal, match="depth 1 and not 2"):
         Journal(path, "push", 2).read()
+    path.write_bytes(kept.replace(b'"code":"', b'"code":"x', 1))
+    with pytest.raises(WrongJournal, match="other sources, which have changed since"):
+        Journal(path, "push", 1).read()
     path.write_bytes(kept + b"{\n")
     with pytest.raises(WrongJournal, match="damaged"):
         Journal(path, "push", 1).read()

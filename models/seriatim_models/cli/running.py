@@ -18,7 +18,7 @@ from types import FrameType
 import rich_click as click
 
 from seriatim_models.cli.console import WIDTH_LEAST
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, in_words
 from seriatim_models.extras import lacking
 from seriatim_models.files import not_text, text_of
 from seriatim_models.report.visible import visible
@@ -111,7 +111,7 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
             code = _main(app, arguments)
         sys.stdout.flush()
     except click.ClickException as error:
-        _say(error.format_message())
+        _say(in_words(error.format_message()))
         return error.exit_code
     except Terminated:
         _say("terminated")

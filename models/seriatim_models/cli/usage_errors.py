@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 import rich_click as click
 
 FEW = 5  # names that fit into one sentence
+
+
+IN_WORDS = (
+    (re.compile(r"is not a valid (integer|int)( range)?"), "is not a whole number"),
+    (re.compile(r"is not a valid float( range)?"), "is not a number"),
+    (re.compile(r"is not in the range x>=(\S+?)\.?$"), r"is less than \1"),
+)
+"""What click says of a value -> the same in plain words."""
+
+
+def in_words(message: str) -> str:
+    """Return a message of click's without its names of types."""
+    for pattern, words in IN_WORDS:
+        message = pattern.sub(words, message)
+    return message
 
 
 class UsageError(click.ClickException):

@@ -334,4 +334,6 @@ class Journal:
 def differing(found: JournalHeader, due: JournalHeader) -> str:
     """Return in which fields a header is another one, in words."""
     names = [f for f in JournalHeader.__struct_fields__ if getattr(found, f) != getattr(due, f)]
+    if names == ["code"]:
+        return "other sources, which have changed since"
     return ", ".join(f"{n} {getattr(found, n)} and not {getattr(due, n)}" for n in names)
