@@ -79,9 +79,9 @@ class Traffic(msgspec.Struct):
     """Where all had last come to rest; -1 if never."""
     polls: dict[Poll, int] = {}
     """How many polls of somebody were not answered."""
-    unknown: list[str] = []
+    unknown: set[str] = set()
     """Queues of polls that settle what they take, and whose outcome nobody knows: each may have taken a message."""
-    unseen: list[str] = []
+    unseen: set[str] = set()
     """Queues of other polls whose outcome nobody knows: a message that one took is held, until the poller ends."""
     faults: list[PlacedEvent] = []
     """Where the system was ended on purpose, twice each: before it ended, and when it was there again."""
@@ -89,9 +89,9 @@ class Traffic(msgspec.Struct):
     """Queues that declare what their messages survive."""
     answered: dict[Command, PlacedEvent] = {}
     """Answers to acknowledgements in queues that declare what these survive."""
-    pollers: list[Holder] = []
+    pollers: set[Holder] = set()
     """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
-    leaky: list[str] = []
+    leaky: set[str] = set()
     """Queues that may drop messages: purged, deleted, limited in age or length."""
 
 
@@ -215,21 +215,20 @@ class Conservation(LifecycleProperty):
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
         elif ev == "declare" and ("survives" in event.args or "settled" in event.args):
             traffic.declared[event.q] = PlacedEvent(pos, event)
-        if (
-            ev in ("delete", "purge")
-            or (ev == "declare" and any(a in event.args for a in DROPPING))
-        ) and event.q not in traffic.leaky:
-            traffic.leaky.append(event.q)
+        if ev in ("delete", "purge") or (
+            ev == "declare" and any(a in event.args for a in DROPPING)
+        ):
+            traffic.leaky.add(event.q)
 
     def poll(self, traffic: Traffic, event: Event) -> None:
         """Take in a poll: one that nobody knows the outcome of may have taken a message."""
-        unknown = traffic.unknown if event.autoack else traffic.unseen
-        if event.ph == "info" and event.q not in unknown:
-            unknown.append(event.q)
-        if holder(event) not in traffic.pollers and event.lvl in ("", "api"):
-            traffic.pollers.append(holder(event))
+        by = holder(event)
+        if event.ph == "info":
+            (traffic.unknown if event.autoack else traffic.unseen).add(event.q)
+        if event.lvl in ("", "api"):
+            traffic.pollers.add(by)
         if event.ph:
-            poll = Poll(event.q, holder(event), event.op)
+            poll = Poll(event.q, by, event.op)
             _count(traffic.polls, poll, 1 if event.ph == "invoke" else -1)
 
     def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
@@ -248,13 +247,13 @@ class Conservation(LifecycleProperty):
             )
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
-        mine.unknown += [q for q in more.unknown if q not in mine.unknown]
-        mine.unseen += [q for q in more.unseen if q not in mine.unseen]
+        mine.unknown |= more.unknown
+        mine.unseen |= more.unseen
         mine.faults += [PlacedEvent(f.pos + shift, f.event) for f in more.faults]
         mine.declared |= _moved(more.declared, shift)
         mine.answered |= _moved(more.answered, shift)
-        mine.pollers += [by for by in more.pollers if by not in mine.pollers]
-        mine.leaky += [q for q in more.leaky if q not in mine.leaky]
+        mine.pollers |= more.pollers
+        mine.leaky |= more.leaky
         left.published |= right.published
         return super().combine(left, right)
 
@@ -405,7 +404,7 @@ class Conservation(LifecycleProperty):
             return False
         if summary.sessions.kinds.quiet:
             return False  # polls and consumers that nobody answered are not recorded
-        if look.depth or summary.gaps or not {q, ""}.isdisjoint((*traffic.leaky, *traffic.unknown)):
+        if look.depth or summary.gaps or not {q, ""}.isdisjoint(traffic.leaky | traffic.unknown):
             return False
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False

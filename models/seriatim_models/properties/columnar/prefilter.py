@@ -241,7 +241,7 @@ class IrregularMessages:
             last = {q: bisect_left(self._places, p) for q, p in prefiltered.last.items()}
             summary.traffic.last = last
             summary.traffic.polls = dict(prefiltered.polls)
-            summary.traffic.unknown = list(prefiltered.unknown)
+            summary.traffic.unknown = set(prefiltered.unknown)
             summary.published = prefiltered.published
         tested, untestable = self._prop.regular_cases(prefiltered.counted)
         summary.tested += tested
