@@ -115,6 +115,22 @@ def wrong_dataclass_as_a_dict_at_two_moments() -> None:
     assert found["x"] >= found["y"]
 
 
+def withheld_dataclass_is_shown_at_two_moments() -> None:
+    """Its `__repr__` is Python, but made of a text: that others run in it is not seen."""
+    pair = Pair()
+
+    def change() -> None:
+        pair.x = 1
+        pair.y = 1
+
+    assert "x=0, y=1" not in str(seen(lambda: repr(pair), change))
+
+
+def right_dataclass_is_shown() -> None:
+    pair = Pair()
+    assert "y=0" in str(seen(lambda: repr(pair), lambda: setattr(pair, "x", 1)))
+
+
 def wrong_dataclass_with_a_dict_that_grows() -> None:
     pair = Pair(more={1: 1, 2: 2})
     run(lambda: dataclasses.asdict(pair), lambda: pair.more.update({3: 3}))

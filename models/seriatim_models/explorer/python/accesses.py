@@ -486,7 +486,7 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
     if not isinstance(method, types.FunctionType):
         return
     if made_for_class(getattr(method, "__wrapped__", method)):
-        library.read_deeply((obj,), site)
+        library.read_deeply((obj,), site, divisible=True)
     elif MARK not in method.__globals__:
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))

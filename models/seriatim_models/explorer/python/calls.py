@@ -168,10 +168,8 @@ def _unobserved(
     """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
     # Not `function.__module__`, which functools.wraps copies from another function.
     module = str(function.__globals__.get("__name__") or "?")
-    if of_attrs(function) or (
-        module == "dataclasses" and function.__name__ in ("asdict", "astuple", "replace")
-    ):
-        library.read_deeply(args, site)
+    if of_attrs(function):
+        library.read_deeply(args, site, divisible=True)
     if passes_on(module) or made_for_class(function):
         return
     thread = ex.current

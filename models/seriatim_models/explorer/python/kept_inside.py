@@ -185,8 +185,11 @@ def reduced(state: Any, obj: Any, site: int) -> Any:
     return AttributeDict(obj, site) if state is own and own is not None else state
 
 
-def read_deeply(values: Any, site: int, depth: int = 3) -> None:
+def read_deeply(values: Any, site: int, depth: int = 3, *, divisible: bool = False) -> None:
     """Announce that code without announcements reads all that is in `values`, in one operation.
+
+    With `divisible` it is Python, and others may run within it: the verdict is withheld if it reads several places
+    that race.
 
     What that is may have changed when the operation happens: what is new then is compared, and the verdict is withheld
     if it is a step.
@@ -197,6 +200,12 @@ def read_deeply(values: Any, site: int, depth: int = 3) -> None:
     before = _places(ex, values, site, depth)
     if before:
         ex.touch_all(thread, list(before.values()), site)
+        steps = [
+            r.places[n].label for r, n, _ in before.values() if r.shared and r.places[n].index >= 0
+        ]
+        if divisible and len(steps) > 1:
+            what = f"{where(site)} reads {steps[0]} and {steps[1]}, where others may run in between"
+            ex.search.unseen[what] = None
     for key, (record, name, _) in _places(ex, values, site, depth).items():
         if key in before:
             continue
