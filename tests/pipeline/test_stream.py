@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from seriatim_models.history import write_history
+from seriatim_models.cli import run
+from seriatim_models.history import Event, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.audit import tables
-from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.base import Verdict, WholeHistory
 from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import first_events
@@ -274,3 +276,31 @@ def test_parts_without_a_header_are_those_of_their_recording(spark: Any, tmp_pat
     audit_paths([folder], engine="spark", out=tmp_path / "batch")
     equal(tmp_path / "out", tmp_path / "batch")
     assert [r.run for r in stream.report().runs] == ["lone", "r"]
+
+
+def test_a_property_of_ones_own_is_judged_from_batch_to_batch(spark: Any, tmp_path: Path) -> None:
+    parts = [("publish", "pay-1"), ("publish", "refund-1")], [("deliver", "refund-1")]
+    named = f"{Path(__file__).parents[2] / 'spec' / 'own' / 'refunds.py'}:RefundAfterPayment"
+    args = ["stream", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--once", "--quiet"]
+    header, i = Header(run="r"), 0
+    (tmp_path / "in").mkdir()
+    for n, part in enumerate(parts):
+        events = [Event(i=i + k, t=i + k, ev=ev, m=m) for k, (ev, m) in enumerate(part)]
+        write_history(tmp_path / "in" / f"{n}.jsonl", events, header)
+        i += len(part)
+        code = run([*args, "--property", named, "--json", str(tmp_path / "found.json")])
+        assert code == (3, 1)[n]
+    found = json.loads((tmp_path / "found.json").read_text())["results"]
+    assert [r["property"] for r in found if r["verdict"] == "violated"] == ["REFUND"]
+
+
+def test_rejects_a_property_whose_state_cannot_be_kept(spark: Any, tmp_path: Path) -> None:
+    from seriatim_models.pipeline.stream.streaming import Stream
+
+    class Bare(WholeHistory):
+        id = "BARE"
+        summary_type: ClassVar[Any] = None
+
+    (tmp_path / "in").mkdir()
+    with pytest.raises(PipelineError, match="BARE declares no summary_type"):
+        Stream(spark, tmp_path / "in", tmp_path / "out", [Bare()])

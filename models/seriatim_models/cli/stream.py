@@ -7,7 +7,7 @@ import time
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.audit import find_profile
+from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.options import (
     HELP,
@@ -16,6 +16,7 @@ from seriatim_models.cli.options import (
     number_option,
     outputs,
     profile_option,
+    property_option,
     verbose_option,
 )
 from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_report
@@ -71,6 +72,7 @@ from seriatim_models.report.text import write
 @click.argument("folder", metavar="FOLDER")
 @click.option("--out", required=True, metavar="DIR", help="Where state and tables go.")
 @profile_option("Which properties this system promises.")
+@property_option
 @number_option(
     "--lateness",
     "How long a part waits for one that should come before it.",
@@ -100,6 +102,7 @@ def stream(
     folder: str,
     out: str,
     profile: str,
+    own: tuple[str, ...],
     lateness: float,
     idle: float,
     every: float,
@@ -116,7 +119,7 @@ def stream(
     New files are found as they appear; each batch moves the runs that its files belong to, and their verdicts.
     """
     outputs = Outputs(json, html, junit)
-    chosen = find_profile(profile)
+    chosen = with_own(find_profile(profile), own)
     from seriatim_models import pipeline
 
     begun = time.monotonic()

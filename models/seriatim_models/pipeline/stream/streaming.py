@@ -21,6 +21,7 @@ Spark leaves out files that are empty when it first sees them, and never comes b
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 import time
 import uuid
@@ -30,6 +31,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -146,6 +148,21 @@ class StreamProgress(msgspec.Struct, frozen=True):
     """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
 
 
+def _take_along(properties: Sequence[AnyProperty]) -> None:
+    """Have the modules of a user's own properties sent with them: a worker may not find these where it runs.
+
+    Raises `PipelineError` for a property whose state cannot be kept.
+    """
+    for p in properties:
+        if p.summary_type is None:
+            raise PipelineError(
+                f"property {p.id} declares no summary_type, so a stream cannot keep its state"
+            )
+        name = type(p).__module__
+        if not name.startswith("seriatim_models."):
+            register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]  # PySpark's
+
+
 def update_runs(updates: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
     """`UPDATE_SCHEMA` to `UPDATED_SCHEMA`: writes the new states and gives the runs' results."""
 
@@ -198,6 +215,7 @@ class Stream:
         if self.out == self.source or self.source in self.out.parents:
             raise PipelineError(f"{out}: must not lie in the folder that is watched")
         self.properties = tuple(properties)
+        _take_along(self.properties)
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
         self._busy = threading.Lock()
