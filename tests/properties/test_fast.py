@@ -16,12 +16,13 @@ from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.history.complete import UNKNOWN_GEN, complete
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.columnar.columns import Columns
 from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_file
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
-from .blackbox_histories import Seeded, any_history, build
+from .blackbox_histories import Recording, Seeded, any_history, build
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -92,6 +93,23 @@ def test_a_settlement_without_effect_that_names_no_message_is_looked_into(ev: st
     ]
     assert judge(events) == row_based(events)
     assert judge(events[:-1]) == row_based(events[:-1])
+
+
+@pytest.mark.parametrize("between", [0, WINDOW, WINDOW + 1])
+@pytest.mark.parametrize("known", [False, True])
+def test_only_acquisitions_whose_earliest_instant_is_known_fill_the_window(
+    between: int, known: bool
+) -> None:
+    made = Recording()
+    for n in range(between + 2):
+        made.publish(f"m{n}")
+    for n in range(between + 2):
+        judged = known or n in (0, between + 1)
+        made.deliver(f"m{n}", lo=len(made.events) if judged else None)
+    [p5] = [p for p in BLACKBOX if type(p) is StrictOrder]
+    columns = Columns()
+    columns.feed(made.events)
+    assert strict_order(columns) == p5.check(made.events)
 
 
 def test_the_columnar_evaluator_agrees_on_many_histories_and_clears_often() -> None:

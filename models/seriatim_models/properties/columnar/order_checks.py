@@ -86,34 +86,33 @@ def _strict_order_of_queue(c: Columns, rows: Ints, *, begun: Ints, confirmed: In
     key, hi, lo = a["key"][rows], a["t"][rows], a["lo"][rows]
     if (np.diff(hi) < 0).any():
         return None
-    n = len(rows)
-    # Of each acquisition: whether it is its message's first here, and whether its earliest instant is known.
-    first = np.zeros(n, dtype=bool)
+    first = np.zeros(len(rows), dtype=bool)
     _, at = np.unique(key, return_index=True)
     first[at] = True
+    # Only those whose earliest instant is known are judged, and have a place in the window.
     judged = lo != UNKNOWN
+    rows, key, hi, lo, first = rows[judged], key[judged], hi[judged], lo[judged], first[judged]
     # The rows that end the availability of a message that was never handed out before.
-    ends = np.flatnonzero(first & judged & (a["redelivered"][rows] == 0))
+    ends = np.flatnonzero(first & (a["redelivered"][rows] == 0))
     # Of each end: the rows before this number were recorded while its message was still available.
     reach = np.minimum(np.searchsorted(hi, lo[ends], "left"), ends)
     # Was a message taken there that was sent only after the end's message was confirmed?
-    sent = np.where(judged, begun[key], UNKNOWN)
-    if _overtaken(sent, ends, reach, confirmed[key[ends]]):
+    if _overtaken(begun[key], ends, reach, confirmed[key[ends]]):
         return None
     # Was a later message of the same publisher taken there?
     stream, number = a["stream"][rows], a["number"][rows]
     for s in np.unique(stream[ends]):
         if s < 0:
             continue
-        mine = np.where(judged & (stream == s), number, UNKNOWN)
+        mine = np.where(stream == s, number, UNKNOWN)
         of = stream[ends] == s
         if _overtaken(mine, ends[of], reach[of], number[ends[of]]):
             return None
-    return _choices(confirmed[key], lo, np.flatnonzero(judged), ends, reach)
+    return _choices(confirmed[key], lo, ends, reach)
 
 
-def _choices(confirmed: Ints, lo: Ints, judged: Ints, ends: Ints, reach: Ints) -> int:
-    """How many of the judged rows had another message to choose: one that ends after it, within the window."""
+def _choices(confirmed: Ints, lo: Ints, ends: Ints, reach: Ints) -> int:
+    """How many of the rows had another message to choose: one that ends after it, within the window."""
     n = len(lo)
     # Of each row that is an end: when its message was confirmed, and how far back it was available. Else out of reach.
     conf = np.full(n, FAR, dtype=np.int64)
@@ -123,7 +122,7 @@ def _choices(confirmed: Ints, lo: Ints, judged: Ints, ends: Ints, reach: Ints) -
     # The earliest of these confirmations among each row and all later ones: where it is too late the search ends.
     least = np.minimum.accumulate(conf[::-1])[::-1]
     # The rows for which no choice was found yet. Each round compares them with the row `ahead` of them.
-    active = judged
+    active = np.arange(n)
     chosen = 0
     for ahead in range(1, WINDOW + 1):
         active = active[active + ahead < n]
