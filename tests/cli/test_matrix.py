@@ -67,6 +67,12 @@ def test_a_folder_has_a_page_for_each_cell_and_what_it_links(run: Any) -> None:
         for link in re.findall(r'href="([^"#]+)', page.read_text()):
             assert (page.parent / link).is_file(), f"{page}: {link}"
     assert len(list(Path("table/steps").iterdir())) == len(found["cells"])
+    rows = re.findall(
+        r"<details>\s*<summary>(\d+) cells</summary>\s*<table", Path("table/index.html").read_text()
+    )
+    assert rows == [str(len(cells))], (
+        "the list is folded: of all systems it is taller than a page should be"
+    )
 
 
 def test_every_wrong_program_up_to_some_can_be_stepped_through(run: Any) -> None:
