@@ -39,7 +39,7 @@ SYSTEM.declare("drawn", Thread, Bool)  # it has drawn that, and not begun the jo
 SYSTEM.declare("looks", Thread, Bool)  # it runs a job
 SYSTEM.declare(
     "seen", Thread, Consumer, Message, Bool
-)  # at some moment of its job this could not go there
+)  # at some moment of its job this could not go there, or another job was pending
 
 
 @SYSTEM.initially
@@ -162,8 +162,14 @@ def see(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicStat
 
 
 @SYSTEM.action(t=Thread)
+def leave_it_to_the_next(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A job that makes another one pending, or finds that one is, need not look any further."""
+    return And(s.looks(t), s.pending()), s.but(seen=lambda u, c, m: Or(u == t, s.seen(u, c, m)))
+
+
+@SYSTEM.action(t=Thread)
 def end_job(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """It has come to every consumer, until there was nothing for it."""
+    """It has come to every consumer, until there was nothing for it or another job was pending."""
     everything = every(Consumer, Message, lambda c, m: s.seen(t, c, m))
     return And(s.looks(t), everything), s.but(looks=at(s.looks, t, False))
 

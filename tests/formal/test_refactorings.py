@@ -136,6 +136,30 @@ def test_a_depth_that_goes_down_late_is_rejected_with_a_reason() -> None:
     assert "needs that what m1 has taken from the depth is 1" in found.rejected
 
 
+def test_an_unlink_of_several_is_rejected_with_a_reason() -> None:
+    """It is right; `nodes` says of an unlink that it leaves out the one node behind which the thread has read."""
+    edits = (
+        (
+            "            node.next.compare_and_set(following, beyond)\n"
+            "            following = node.next.get()\n"
+            "        return",
+            "            following = beyond\n"
+            "        if following is not first:\n"
+            "            node.next.compare_and_set(first, following)\n"
+            "        return",
+        ),
+        (
+            "        following = node.next.get()\n        while",
+            "        first = following = node.next.get()\n        while",
+        ),
+    )
+    edited = Mutant("unlinks-several", "", "", "queue", edits, "", "close", 0)
+    found = follow("close", executions=5, lib=load("queue", edited))
+    assert found.system == "nodes"
+    assert "unlink(t = B" in found.rejected
+    assert "is the node whose next B has read" in found.rejected
+
+
 RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "test and test-and-set of the flag": (
         "handover-two-targets",
@@ -476,6 +500,73 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             (
                 "        for entry in self.entries:\n            if self.host.now()",
                 "        for entry in [*self.entries]:\n            if self.host.now()",
+            ),
+        ),
+    ),
+    "a job serves each once, and submits another": (
+        "push-group",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                '            while self.deliver_to(consumer, "job"):\n'
+                "                pass\n",
+                "        again = False\n"
+                "        for consumer in self.all.consumers():\n"
+                '            again = self.deliver_to(consumer, "job") is not None or again\n'
+                "        if again:\n"
+                "            self.deliver_async()\n",
+            ),
+        ),
+    ),
+    "a job serves each once, in rounds": (
+        "push-group",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                '            while self.deliver_to(consumer, "job"):\n'
+                "                pass\n",
+                "        again = True\n"
+                "        while again:\n"
+                "            again = False\n"
+                "            for consumer in self.all.consumers():\n"
+                '                again = self.deliver_to(consumer, "job") is not None or again\n',
+            ),
+        ),
+    ),
+    "look for the next in private, and advance once": (
+        "release-again-rest",
+        (
+            (
+                "            following = self.entries.next(pointer.entry)\n"
+                "            if following is None:\n",
+                "            following = self.entries.next(pointer.entry)\n"
+                "            while following is not None and not self._wanted(consumer, following):\n"
+                "                following = self.entries.next(following)\n"
+                "            if following is None:\n",
+            ),
+        ),
+    ),
+    "a close releases the last first": (
+        "subscribe-release",
+        (
+            (
+                "        for entry in self.entries:\n"
+                "            if entry.state.get() is consumer.acquired:\n"
+                "                self.release(entry, consumer)\n",
+                "        held = [e for e in self.entries if e.state.get() is consumer.acquired]\n"
+                "        for entry in reversed(held):\n"
+                "            self.release(entry, consumer)\n",
+            ),
+        ),
+    ),
+    "a walk goes on past what is gone": (
+        "priority-wakes",
+        (
+            (
+                "            if not entry.available():\n"
+                "                return\n"
+                "            if consumer.has_interest(entry) and self._notify(consumer):",
+                "            if consumer.has_interest(entry) and self._notify(consumer):",
             ),
         ),
     ),
@@ -1019,6 +1110,75 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
                 "            if entry is None:\n"
                 "                self.manager.set_notified(consumer, False)\n"
                 "            if entry is not None:\n",
+            ),
+        ),
+    ),
+    "a job serves each once": (
+        "push-group",
+        "jobs",
+        "ends its job, and g2 could go to A all the while",
+        (
+            (
+                '            while self.deliver_to(consumer, "job"):\n                pass\n',
+                '            self.deliver_to(consumer, "job")\n',
+            ),
+        ),
+    ),
+    "a job stops at who has no credit": (
+        "push-past-idle",
+        "jobs",
+        "ends its job, and m1 could go to B all the while",
+        (
+            (
+                '            while self.deliver_to(consumer, "job"):\n                pass\n',
+                '            while self.deliver_to(consumer, "job"):\n                pass\n'
+                "            if not consumer.has_credit():\n                break\n",
+            ),
+        ),
+    ),
+    "rewinds who wants work only": (
+        "release-short-of-credit",
+        "entries",
+        "owes any consumer a rewind for m1",
+        (
+            (
+                "            if consumer.acquires:  # a browser",
+                "            if consumer.acquires and consumer.wants_work.get():  # a browser",
+            ),
+        ),
+    ),
+    "released as it was born": (
+        "immediate-returned",
+        "entries",
+        "RETURNED in the specification",
+        (
+            (
+                'entry.change(consumer.acquired, State("AVAILABLE"))',
+                "entry.change(consumer.acquired, AVAILABLE)",
+            ),
+        ),
+    ),
+    "rests while it has something": (
+        "release-rest",
+        "wakeups",
+        "the list of B is not INTERESTED",
+        (
+            (
+                "                self.manager.set_notified(consumer, True)\n"
+                "                consumer.target.send",
+                "                consumer.target.send",
+            ),
+        ),
+    ),
+    "wakes whom it finds something for": (
+        "release-rest",
+        "wakeups",
+        "has still to wake any consumer",
+        (
+            (
+                "        consumer.target.notify_work(consumer)\n",
+                "        if found[0].entry.available():\n"
+                "            consumer.target.notify_work(consumer)\n",
             ),
         ),
     ),

@@ -164,13 +164,17 @@ class JobFollower(Follower):
     def _flag(self, event: HostOperation) -> str:
         t = event.thread
         if not event.writes:
-            self.takes("find_pending", t=t)  # by a compare-and-set that failed, or a look before it
+            # By a compare-and-set that failed, or a look before it.
+            if self.takes("find_pending", t=t):
+                self.takes("leave_it_to_the_next", t=t)
             return ""
         self.touched("pending")
         if event.new:
             if event.what != "cas":
                 raise NotThat(f"{t} makes a job pending without a compare-and-set")
-            return self.take("set_pending", t=t)
+            taken = self.take("set_pending", t=t)
+            self.takes("leave_it_to_the_next", t=t)
+            return taken
         if self.state.get("to_submit", t):  # the executor ran it at once, on this very thread
             self.take("submit", t=t)
             self._draw(t)

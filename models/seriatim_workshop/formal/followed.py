@@ -13,13 +13,17 @@ from seriatim_workshop.formal.induction import impossible
 from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.theory import SYSTEMS, Claim, TransitionSystem, load
 
-HANDOVER = "whose turn it is among a target's consumers is outside of `handover`"
+TURNS = "whose turn it is among a target's consumers is outside: `handover` knows targets, not their consumers (WK-10)"
+WISHES = (
+    "`consumers` asks for credit only where a consumer begins to want (WK-9); "
+    "nobody is obliged to want, or to stop"
+)
 ACCEPTED = {
     "published-look-then-acquire": "that a higher consumer comes first is not said (WK-4)",
-    "wants-without-credit": "no system speaks of interest and credit together (WK-9)",
-    "starts-at-the-head": "with whom a push begins is outside (SO-7)",
-    "served-until-dry": HANDOVER,
-    "turns-by-number": HANDOVER,
+    "wants-without-credit": WISHES,
+    "starts-at-the-head": "with whom a push begins is outside: in no system does the list of all have an order (SO-7)",
+    "served-until-dry": TURNS,
+    "turns-by-number": TURNS,
     "target-until-dry": "how many messages a target takes in a turn is outside of `handover` (WK-12)",
     "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",
     "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",

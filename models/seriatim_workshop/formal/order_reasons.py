@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from seriatim_workshop.formal.followed import TURNS, WISHES
+
 REASONS = {
     "NodeList.next": "a marked node may stay linked in `nodes` as long as it likes; what is handed out is read again",
     "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
@@ -15,19 +17,16 @@ REASONS = {
     ),
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
-    "Queue.grant": "no system obliges a grant to add credit, or speaks of interest and credit together (WK-9)",
+    "Queue.grant": "no system obliges a grant to add credit, or to resume whom it was for (WK-9)",
     "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
     "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
     "QueueConsumerManager.interested": "in which order the Interested are asked is not said (WK-4)",
     "QueueConsumerManager.set_notified": "browsers are outside `wakeups`",
     "PullQueue._arrived": "browsers are outside `wakeups`",
     "PullQueue._notify": "a consumer may be woken in vain: no system counts how often",
-    "PullQueue.deliver_single_message": "no system speaks of interest and credit together (WK-9)",
+    "PullQueue.deliver_single_message": WISHES,
     "WorkSet.take": "a take may find nothing; who then waits for ever for a permit ends the execution",
-    "ConsumerTarget.process": "whose turn it is among a target's consumers is outside of `handover`",
-    "Session.process": (
-        "`handover` owes a visit to who has notified; a target that has more to do has not notified again"
-    ),
+    "ConsumerTarget.process": TURNS,
     "Connection.run": "a run too many, or one that never ends, makes no step that a system forbids",
 }
 """Function, or a class if it is the same for all of its functions -> the reason."""
