@@ -1,7 +1,7 @@
 """Mistakes of order are rejected by a system, and one that is caught and accepted has a reason."""
 
 from seriatim_workshop.formal import SPEC, order_followed
-from seriatim_workshop.formal.order_reasons import reason
+from seriatim_workshop.formal.order_reasons import REASONS, reason
 
 
 def test_a_mistake_of_order_is_rejected() -> None:
@@ -16,6 +16,7 @@ def test_what_is_caught_and_accepted_has_a_reason_on_the_page() -> None:
     page = (SPEC / "ORDER_FOLLOWED.md").read_text("utf-8")
     assert reason("nowhere") == "not known yet"
     assert reason("nowhere") not in page
+    assert [scope for scope, why in REASONS.items() if why not in page] == [], "no mistake needs it"
 
 
 def test_the_page_has_its_counts() -> None:

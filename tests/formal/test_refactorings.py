@@ -478,8 +478,8 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "push-two",
         (
             (
-                "        self._job_pending.set(False)",
-                "        self._job_pending.compare_and_set(True, False)",
+                "        self._job_pending.set(False)  # rule 6",
+                "        self._job_pending.compare_and_set(True, False)  # rule 6",
             ),
         ),
     ),

@@ -20,8 +20,6 @@ REASONS = {
     "Queue.grant": "no system obliges a grant to add credit, or to resume whom it was for (WK-9)",
     "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
     "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
-    "QueueConsumerManager.interested": "in which order the Interested are asked is not said (WK-4)",
-    "QueueConsumerManager.set_notified": "browsers are outside `wakeups`",
     "PullQueue._arrived": "browsers are outside `wakeups`",
     "PullQueue._notify": "a consumer may be woken in vain: no system counts how often",
     "PullQueue.deliver_single_message": WISHES,
