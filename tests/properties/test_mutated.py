@@ -68,6 +68,21 @@ def a_settlement_failed_in_one_queue(made: Recording) -> None:
     made.deliver("m0", q="q", ctag="q")
 
 
+def a_call_of_a_poll_with_a_priority(made: Recording) -> None:
+    made.deliver("m0")
+    made.add("get", "invoke", q="q", conn="a", ch=1, gen=1, prio=1)
+    made.deliver("m1")
+
+
+def taken_from_two_queues_without_having_been_there(made: Recording) -> None:
+    for q in QUEUES:
+        made.publish("m0", q=q)
+        made.deliver("m0", q=q, autoack=True)
+    made.publish("m1", q="q")
+    for q in QUEUES:
+        made.deliver("m7", q=q, autoack=True)
+
+
 FOUND = (
     workers_of_two_connections,
     dead_and_requeued,
@@ -75,6 +90,8 @@ FOUND = (
     two_queues_left_open_at_rest,
     another_queue_between_rest_and_get,
     a_settlement_failed_in_one_queue,
+    a_call_of_a_poll_with_a_priority,
+    taken_from_two_queues_without_having_been_there,
 )
 
 

@@ -324,7 +324,7 @@ class _LinearityPass:
             inside.n_early += 1
             return
         value = inside.values.pop(event.m, None)
-        inside.tested += bool(inside.values)
+        inside.tested += value is None or bool(inside.values)
         if value is None:
             why = f"{event.m} was taken at event {event.i}, but it was not there: never enqueued, or taken before"
             s.blame(inside, why, [event])
@@ -471,9 +471,9 @@ def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
 
 
 class QueueLinearizable(SequentialProperty[Queues]):
-    """P20. A case is a completed dequeue beside another value that may be inside, or of nothing: one value at a time
-    has no order. Untestable: on queues on which messages come back or of which no publish was recorded; and an empty
-    dequeue that others overlap which never answered, or that push may overlap.
+    """P20. A case is a completed dequeue beside another value that may be inside, of nothing, or of what is not there:
+    one value at a time has no order. Untestable: on queues on which messages come back or of which no publish was
+    recorded; and an empty dequeue that others overlap which never answered, or that push may overlap.
 
     O(n log n), and for a dequeue that found nothing also what overlaps it. Carried: what is inside or under way.
     """

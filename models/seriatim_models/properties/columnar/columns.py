@@ -124,8 +124,8 @@ class Columns:
             if e.lvl in EXACT or e.t is None:
                 self.irregular = self.irregular or "recorded inside, or without times"
             if ev in ACQUIRES:
+                self._check_fields(e)
                 if acquires(e):
-                    self._check_fields(e)
                     by = self._by(e)
                     known = e.pseq is not None and bool(e.pub)
                     stream = streams((e.q, e.pub)) if known else -1
