@@ -58,3 +58,27 @@ def test_a_queue_that_is_full_refuses(made: Callable[[int], object]) -> None:
             shared, PROFILES["any"].properties, clients=3, seconds=60, seed=1, most=40
         )
         assert (found.violated, found.runs) == ("", 40)
+
+
+class TwiceAfterEmpty(queue.Queue[str]):
+    """What comes after a get that found nothing is given twice."""
+
+    missed = False
+
+    def get(self, block: bool = True, timeout: float | None = None) -> str:
+        try:
+            item = super().get(block, timeout)
+        except queue.Empty:
+            self.missed = True
+            raise
+        if self.missed:
+            self.missed = False
+            self.put(item)
+        return item
+
+
+def test_a_get_of_an_empty_queue_is_asked_for() -> None:
+    # A queue that says by `empty` that there is nothing is asked all the same.
+    system = Local(TwiceAfterEmpty)
+    outcome = search(system, PROFILES["any"], SearchBounds(seconds=60.0, scripts=60), seed=1)
+    assert {w.property for w in outcome.witnesses} & {"P1", "P2", "P20"}

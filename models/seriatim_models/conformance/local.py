@@ -214,8 +214,9 @@ class PutGetAdapter:
     def get(self, q: str) -> tuple[str, int | None, bool | None] | None:
         queue = self._queue(q)
         left = self._left[q] > 0
-        if not left and hasattr(queue, "empty") and queue.empty():
-            return None
+        polls = _has(queue.get, "block") and not inspect.iscoroutinefunction(queue.get)
+        if not polls and not left and hasattr(queue, "empty") and queue.empty():
+            return None  # such a get would wait; any other is asked, for it may go wrong there
         try:
             if inspect.iscoroutinefunction(queue.get):
                 found = self._done(asyncio.wait_for(queue.get(), self.WAITS if left else 0.01))
