@@ -751,3 +751,86 @@ def right_keys_that_python_compares() -> None:
     known: set[Text] = set()
     run(lambda: known.add(Text("k")), lambda: known.add(Text("k")))
     assert len(known) == 1
+
+
+# -- which attributes there are
+
+
+def looked_at(look: Callable[[Lazy], object], change: Callable[[Lazy], object]) -> object:
+    """What one thread sees of an object while another changes which attributes it has."""
+    lazy, found = Lazy(), []
+    run(lambda: found.append(look(lazy)), lambda: change(lazy))
+    return found[0]
+
+
+def _add(lazy: Lazy) -> None:
+    lazy.more = 1  # type: ignore[attr-defined]  # that is what is looked at
+
+
+def _take_and_bring(lazy: Lazy) -> None:
+    del lazy.number
+    lazy.number = 2
+
+
+def wrong_for_over_attributes_that_grow() -> None:
+    assert looked_at(lambda lazy: [name.upper() for name in lazy.__dict__], _add)
+
+
+def wrong_for_over_items_of_attributes_that_grow() -> None:
+    assert looked_at(lambda lazy: [value for _, value in vars(lazy).items()], _add)
+
+
+def wrong_number_of_attributes() -> None:
+    assert looked_at(lambda lazy: len(vars(lazy)), _add) == 1
+
+
+def wrong_names_of_attributes_with_setattr() -> None:
+    names = looked_at(lambda lazy: sorted(vars(lazy)), lambda lazy: setattr(lazy, "more", 1))
+    assert names == ["number"]
+
+
+def wrong_names_of_attributes_by_the_dict() -> None:
+    add = lambda lazy: lazy.__dict__.__setitem__("more", 1)  # noqa: E731  # one call
+    assert looked_at(lambda lazy: len(lazy.__dict__), add) == 1
+
+
+def wrong_attribute_that_goes_and_comes() -> None:
+    assert looked_at(lambda lazy: list(vars(lazy)), _take_and_bring) == ["number"]
+
+
+def right_names_of_attributes_at_once() -> None:
+    assert looked_at(lambda lazy: list(vars(lazy)), _add) in (["number"], ["number", "more"])
+
+
+def right_number_of_attributes_under_a_lock() -> None:
+    lock, lazy = threading.Lock(), Lazy()
+
+    def look() -> None:
+        with lock:
+            for name in vars(lazy):
+                assert name in ("number", "more")
+
+    def add() -> None:
+        with lock:
+            _add(lazy)
+
+    run(look, add)
+
+
+def right_attributes_whose_values_change() -> None:
+    assert looked_at(
+        lambda lazy: [name.lower() for name in vars(lazy)],
+        lambda lazy: setattr(lazy, "number", 5),
+    ) == ["number"]
+
+
+def right_attributes_after_the_end() -> None:
+    lazy = Lazy()
+    run(lambda: _add(lazy))
+    assert [name.lower() for name in lazy.__dict__] == ["number", "more"]
+    assert vars(lazy) == {"number": 0, "more": 1}
+    assert dict(vars(lazy).items()) == {"number": 0, "more": 1}
+
+
+def right_values_of_attributes_at_once() -> None:
+    assert looked_at(lambda lazy: len(dict(vars(lazy))), _add) in (1, 2)

@@ -312,7 +312,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     if is_a == OF_CLASS:
         if obj.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
             ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
-        if _may_race(ex, f"class attribute {name}", site):
+        if may_race(ex, f"class attribute {name}", site):
             ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
         _members.clear()
     elif is_a == OF_MODULE:
@@ -320,20 +320,35 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         if token is None:
             what = f"{obj.__name__}.{name} is set at {where(site)}: the module is not observed"
             ex.search.unseen[what] = None
-        elif _may_race(ex, f"global {obj.__name__}.{name}", site):
+        elif may_race(ex, f"global {obj.__name__}.{name}", site):
             ex.touch(thread, token, name, True, site)
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
     elif is_a in (DATA, CACHED):
-        ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
+        changed = [(record_of(ex, obj, site, True), name, True)]
+        if ATTRIBUTE_NAMES in ex.search.promoted and changes_names(ex, obj, name):
+            changed.append((changed[0][0], "__dict__", True))
+        ex.touch_all(thread, changed, site)
     elif is_a == INSIDE:
         touch_contents(obj, True, site)
     elif is_a == ATTRIBUTES:
         ex.opaque(thread, record_of(ex, obj, site, True), name, site)
 
 
-def _may_race(ex: PythonExecution, label: str, site: int) -> bool:
+ATTRIBUTE_NAMES = "names of attributes"
+ATTRIBUTES_DELETED = "deleted attributes"
+"""What is observed where a program reads all attributes of an object: which there are; and whether one was taken away,
+so that a store may bring it again."""
+
+
+def changes_names(ex: PythonExecution, obj: Any, name: str) -> bool:
+    """Whether a store may make an attribute that was not there."""
+    own = getattr(obj, "__dict__", None)
+    return own is not None and (name not in own or ATTRIBUTES_DELETED in ex.search.promoted)
+
+
+def may_race(ex: PythonExecution, label: str, site: int) -> bool:
     """Whether a store into something rarely shared is observed; before a second thread there is nobody to see it."""
     return label in ex.search.promoted or (len(ex.heads) > 1 and ex.need(label, site))
 
@@ -353,6 +368,8 @@ def del_(obj: Any, name: str, site: int) -> None:
     """`del obj.name`."""
     ex = now.execution
     if ex is not None and (thread := ex.current) is not None:
+        if ATTRIBUTE_NAMES in ex.search.promoted:
+            ex.need(ATTRIBUTES_DELETED, site)
         before_store(ex, thread, obj, name, site)
     delattr(obj, name)
 

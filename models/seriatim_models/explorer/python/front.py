@@ -32,7 +32,7 @@ from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python import asyncio_state
-from seriatim_models.explorer.python.accesses import now
+from seriatim_models.explorer.python.accesses import ATTRIBUTE_NAMES, ATTRIBUTES_DELETED, now
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import BESIDE_THREADS, LIFETIMES, Promotion, Search
@@ -259,7 +259,11 @@ def _completed(
         options += ["--timers", search.timers]
     if search.races_are_errors:
         options.append("--attributes")
-    shown = [Violation("racing pair", race) for race in search.promoted.values() if race.second]
+    shown = [
+        Violation("racing pair", race)
+        for race in search.promoted.values()
+        if race.second and race.place not in (ATTRIBUTE_NAMES, ATTRIBUTES_DELETED)
+    ]
 
     def lost() -> PointOfNoReturn | None:
         with _without_collector(), own_code(), quiet(), suppress(Promotion, NotObserved):

@@ -34,7 +34,7 @@ from seriatim_models.explorer.python.containers import (
     runs_text,
 )
 from seriatim_models.explorer.python.execution import LIFETIMES
-from seriatim_models.explorer.python.iterations import iter_
+from seriatim_models.explorer.python.iterations import for_
 
 
 def stable_hash(obj: Any) -> int:
@@ -102,7 +102,7 @@ HOOKS: dict[str, Any] = {
     for name, function in {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
-        "compare": compare, "iter": iter_, "read": read, "managed": managed, "format": formatted, "made": made,
+        "compare": compare, "iter": for_, "read": read, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
     }.items()
 }  # fmt: skip

@@ -30,6 +30,7 @@ from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
     CONTAINER,
     INSTANCE,
+    NATIVE,
     OPAQUE,
     PLAIN,
     TUPLE,
@@ -240,8 +241,14 @@ def gone_through(
     return args, between
 
 
+def for_(value: Any, site: int) -> Any:
+    """What a `for` goes through; attributes may change between two steps of it, and within no step of C code."""
+    live = getattr(type(value), "__s_live__", None) if kind_of(type(value)) == NATIVE else None
+    return iter_(value, site) if live is None else live(value, site)
+
+
 def iter_(value: Any, site: int, late: bool = False) -> Any:
-    """What a `for` goes through; with `late` it is begun by the first step of C code that goes through it."""
+    """What somebody goes through; with `late` it is begun by the first step of C code that goes through it."""
     what = kind_of(type(value))
     if what in (CONTAINER, VIEW) and not _has_own(value, "__iter__"):
         return Iteration(value, None if late else iter(value), site)

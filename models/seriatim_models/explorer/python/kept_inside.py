@@ -2,7 +2,7 @@
 
 | what | becomes |
 |---|---|
-| `obj.__dict__`, `vars(obj)` | `AttributeDict`: an item is an access to the attribute |
+| `obj.__dict__`, `vars(obj)` | `AttributeDict`: an item is an access to the attribute, and which there are is a place of its own |
 | `functools.cached_property` | a read of the attribute, perhaps its function, and a write, as in `functools.py` |
 | `functools.lru_cache`, `cache` | `ResultCache`: a lookup and a store are one operation each, as in C |
 | a generator that threads share | it is entered and left: who comes in between gets ValueError, as in CPython |
@@ -77,12 +77,33 @@ class AttributeDict(dict[str, Any]):
     def _touch(self, name: Any, write: bool) -> None:
         ex = now.execution
         if ex is not None and (thread := ex.current) is not None:
-            ex.touch(thread, record_of(ex, self._obj, self._site, write), name, write, self._site)
+            record = record_of(ex, self._obj, self._site, write)
+            touched = [(record, name, write)]
+            if write and accesses.ATTRIBUTE_NAMES in ex.search.promoted:
+                touched.append((record, "__dict__", True))
+            ex.touch_all(thread, touched, self._site)
+
+    def _named(self) -> dict[str, Any]:
+        """The attributes, of which it is read which there are."""
+        ex = now.execution
+        if ex is not None and (thread := ex.current) is not None:
+            record = record_of(ex, self._obj, self._site)
+            if accesses.may_race(ex, accesses.ATTRIBUTE_NAMES, self._site):
+                ex.touch(thread, record, "__dict__", False, self._site)
+        return self._real
 
     def _all(self) -> dict[str, Any]:
-        """The attributes, all read in one operation."""
+        """The attributes, all read in one operation, with which there are."""
+        ex = now.execution
+        if ex is not None and ex.current is not None:
+            record_of(ex, self._obj, self._site)
+            accesses.may_race(ex, accesses.ATTRIBUTE_NAMES, self._site)
         read_deeply((self._obj,), self._site, depth=0)
         return self._real
+
+    def __s_live__(self, site: int, view: str = "keys") -> Iterator[Any]:
+        """What a `for` goes through: others may change the attributes between two steps."""
+        return _AttributeIteration(self, view)
 
     def __getitem__(self, name: str) -> Any:
         self._touch(name, False)
@@ -129,14 +150,14 @@ class AttributeDict(dict[str, Any]):
 
     def clear(self) -> None:
         """Take all attributes away."""
-        for name in list(self._all()):
+        for name in list(self._named()):
             self.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._all()))
+        return iter(list(self._named()))
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._named())
 
     def __eq__(self, other: object) -> bool:
         return self._all() == (other._all() if isinstance(other, AttributeDict) else other)
@@ -158,15 +179,86 @@ class AttributeDict(dict[str, Any]):
 
     def keys(self) -> Any:
         """The names."""
-        return self.copy().keys()
+        return _AttributeView(self, "keys")
 
     def values(self) -> Any:
         """The values."""
-        return self.copy().values()
+        return _AttributeView(self, "values")
 
     def items(self) -> Any:
         """Names and values."""
-        return self.copy().items()
+        return _AttributeView(self, "items")
+
+
+class _AttributeView:
+    """Names, values or both of an `AttributeDict`; C code goes through all of it in one operation."""
+
+    __s_native__ = True
+
+    def __init__(self, attributes: AttributeDict, view: str) -> None:
+        self._attributes, self._view = attributes, view
+
+    def _now(self) -> Any:
+        names = self._view == "keys"
+        read = self._attributes._named() if names else self._attributes._all()
+        return getattr(dict(read), self._view)()
+
+    def __s_live__(self, site: int) -> Iterator[Any]:
+        return self._attributes.__s_live__(site, self._view)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def __contains__(self, one: object) -> bool:
+        return one in self._now()
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._now() == (other._now() if isinstance(other, _AttributeView) else other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a view
+
+    def __repr__(self) -> str:
+        return repr(self._now())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._now(), name)
+
+    def __and__(self, other: Any) -> Any:
+        return self._now() & other
+
+    def __or__(self, other: Any) -> Any:
+        return self._now() | other
+
+    def __sub__(self, other: Any) -> Any:
+        return self._now() - other
+
+    def __xor__(self, other: Any) -> Any:
+        return self._now() ^ other
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - self._now()
+
+
+class _AttributeIteration:
+    """Goes through an `AttributeDict` itself, and announces each step."""
+
+    __s_native__ = True
+
+    def __init__(self, attributes: AttributeDict, view: str) -> None:
+        self._read = attributes._named if view == "keys" else attributes._all
+        self._real = iter(getattr(attributes._real, view)())
+
+    def __iter__(self) -> _AttributeIteration:
+        return self
+
+    def __next__(self) -> Any:
+        self._read()
+        return next(self._real)
 
 
 def attributes(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
@@ -235,6 +327,8 @@ def _places(
                 continue
             if isinstance(element, types.FunctionType):
                 continue
+            if record is not None and accesses.ATTRIBUTE_NAMES in ex.search.promoted:
+                found[id(element), "__dict__"] = (record, "__dict__", False)
             for name, held in _attributes(element):
                 if record is not None:
                     found[id(element), name] = (record, name, False)
