@@ -145,6 +145,8 @@ def resting(records: Records) -> str:
 class OneShotTarget:
     """A target with something to do, once."""
 
+    name = "target"
+
     def __init__(self, world: World) -> None:
         self._world = world
 
