@@ -186,7 +186,7 @@ mutant(
     id="published-mapped-slice",
     killed_by="LC-1",
     program="log-batch",
-    steps=12,
+    steps=13,
     origin=f"{REPOSITORY}, Topic.read and deleteSegment",
     title=(
         "what is read is a slice of the segment's mapping, which is unmapped when the reader moves on "
@@ -479,7 +479,7 @@ mutant(
     id="commits-back",
     killed_by="LC-2",
     program="log-commit-back",
-    steps=9,
+    steps=11,
     origin="the reference itself, until a later message was committed before an earlier one",
     title="a position is moved back, and what lies before it is handled again",
     diff="""
@@ -614,12 +614,15 @@ mutant(
     id="handler-commits",
     killed_by="LC-2",
     program="log-handler-commits",
-    steps=23,
+    steps=41,
     origin="the reference itself, of which only `consume` ended with an error then",
     title="a handler commits past its message, which is not handled yet, and past the next",
     diff="""
 -        if self._state.get() == CONSUMING:
 -            raise Misuse(f"channel {self.name} moves when its handler has returned")
+@@
+-        if position < self.position:
+-            raise Misuse(f"channel {self.name} stands at {tuple(self.position)} already")
 """,
 )
 mutant(
