@@ -2,7 +2,7 @@
 
 | what | becomes |
 |---|---|
-| `obj.__dict__`, `vars(obj)` | `AttributeDict`: an item is an access to the attribute, and which there are is a place of its own |
+| `obj.__dict__`, `vars(obj)` | `AttributeDict`: an item is an access to the attribute, and which there are is a place |
 | `functools.cached_property` | a read of the attribute, perhaps its function, and a write, as in `functools.py` |
 | `functools.lru_cache`, `cache` | `ResultCache`: a lookup and a store are one operation each, as in C |
 | a generator that threads share | it is entered and left: who comes in between gets ValueError, as in CPython |
