@@ -87,6 +87,9 @@ class AmqpBroker:
             "held-groups",
             "lease",
             "waits",
+            "batch",
+            "dead-letter",
+            *("tx-begin", "tx-commit", "tx-rollback"),
         ),
         *("read", "seek", "commit", "partitions"),  # those of a log
     }
