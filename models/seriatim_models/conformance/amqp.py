@@ -26,7 +26,7 @@ from pika.spec import Basic, BasicProperties
 
 from seriatim_models.conformance.meanings import NOTHING
 from seriatim_models.conformance.patience import limited
-from seriatim_models.conformance.protocol import FEATURES, OPERATIONS, Answer, Fault, Push, Request
+from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import PRIORITIES
 
 SETTLE = 0.4
@@ -76,23 +76,14 @@ class AmqpBroker:
 
     exact = False
     means = NOTHING
-    can: frozenset[str] = frozenset((*OPERATIONS, *FEATURES)) - {
-        *(
-            "dwrr",
-            "dwrr-table",
-            "whole-qos",
-            "no-local",
-            "message-priority",
-            "groups",
-            "held-groups",
-            "lease",
-            "waits",
-            "batch",
-            "dead-letter",
-            *("tx-begin", "tx-commit", "tx-rollback"),
-        ),
-        *("read", "seek", "commit", "partitions"),  # those of a log
-    }
+    can: frozenset[str] = frozenset(
+        {
+            *("publish", "get", "ack", "nack", "reject", "qos", "consume", "cancel"),
+            *("open", "close", "recover", "count"),
+            *("multiple", "drop", "channel-qos", "prefetch-size", "exclusive", "priority"),
+            *("queues", "redelivered", "autoack", "mandatory", "immediate"),
+        }
+    )
 
     def __init__(
         self, url: str, arguments: dict[str, str | int] | None = None, *, patience: float = 5.0

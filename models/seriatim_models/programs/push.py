@@ -156,7 +156,7 @@ def push_executor_refuses(scene: PushScene) -> None:
     """The executor refuses a job, and takes the next one, which a second grant asks for.
 
     Bounds: One consumer without credit, one message there, one refusal. Arrivals beside a refusal are not here: the
-    one who is refused is told, and nobody else.
+    one who is refused gets the error, and nobody else.
     """
     a = scene.subscribe("A", credit=0)
     scene.enqueue("m1")
