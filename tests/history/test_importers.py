@@ -89,15 +89,15 @@ def test_jepsen_edn(tmp_path: Path) -> None:
         ("publish", "invoke", "1", 10), ("publish", "ok", "1", 20),
         ("publish", "invoke", "2", 30), ("publish", "ok", "2", 40),
         ("get", "invoke", "", 50), ("get", "ok", "1", 60),
-        ("get", "ok", "2", 80), ("note", "info", "", 80),
+        ("get", "invoke", "", 70), ("get", "ok", "2", 80), ("get", "ok", "", 80), ("note", "info", "", 80),
         ("get", "invoke", "", 90), ("get", "ok", "", 95), ("note", "info", "", 95),
     ]  # fmt: skip
     assert history.n_lines == history.n_blank + len(history.events)
     found = judged(path)
     assert (found["P20"].verdict, found["P20"].n_tested) == (
         Verdict.OK,
-        2,
-    )  # 2 was alone when it was taken
+        3,
+    )  # 2 was alone when taken
     assert found["P1"].verdict is Verdict.OK
 
 
@@ -124,8 +124,8 @@ def test_jepsen_json_and_vectors_are_the_same(tmp_path: Path) -> None:
             "2 was confirmed for jepsen, which was drained, but nobody ever got it",
         ),
         (":value 1, :process 1", ":value 2, :process 1", "P20", "1 was enqueued by 20, before 2"),
-        ("[2]", "[2 9]", "P1", "9 was given to 1 at event 7, but nobody sent it"),
-        ("[2]", "[2 1]", "P20", "1 was taken at event 7, but it was not there"),
+        ("[2]", "[2 9]", "P1", "9 was given to 1 at event 8, but nobody sent it"),
+        ("[2]", "[2 1]", "P20", "1 was taken at event 8, but it was not there"),
     ],
 )
 def test_a_fault_in_a_jepsen_history_is_a_violation(
@@ -170,7 +170,7 @@ def test_rejects_a_line_that_is_no_operation_and_reads_on(
     path = tmp_path / "history.edn"
     path.write_text(GOOD + line + "\n")
     history = read_history(path)
-    assert len(history.events) == 10
+    assert len(history.events) == 12
     [rejected] = history.quarantine
     assert rejected.line == 12
     assert why in rejected.reason

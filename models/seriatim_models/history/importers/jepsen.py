@@ -10,7 +10,9 @@ the log workload: `jepsen.tests.kafka`).
 | dequeue invoke, ok with a value | get, `autoack`: in Jepsen's model what is dequeued is gone |
 | dequeue ok with nil, fail with :empty or :exhausted | get ok without a message: the queue was seen empty |
 | dequeue fail otherwise, info | get fail, info |
-| drain ok with values | a get ok for each, each at some instant since its invoke; then a note of depth 0 |
+| drain ok | a get that found the queue empty, and one for each value, taken at some instant since its invoke |
+| drain ok, while no enqueue was under way | then a note of depth 0 |
+| drain info, or without an end | it may take anything from its invoke on: a gap there and before each take after it |
 | the last of these empty dequeues, if every enqueue had ended before it began | a note of depth 0 at the end |
 | send, or [:send k v] of a txn | publish of message k/v to the log k, with the offset that is returned |
 | poll, or [:poll] of a txn | a deliver for each pair of offset and value, to the reader that the process is |
@@ -32,7 +34,7 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history.depth import TOO_DEEP, too_deep, too_large
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.importers import edn
 from seriatim_models.history.lines import Line
 
@@ -41,6 +43,9 @@ LINT = (
     "redelivered flags, prefetch and connections are not in the format: P2, P3 and P5 to P9 have few or no cases",
 )
 """What verdicts on such a history leave open, in words."""
+
+_Read = tuple[Line, dict[str, Any] | str | None, bool]
+"""A line; its operation (None: it holds none), or what is wrong with it; whether it begins a drain that is lost."""
 
 QUEUE = "jepsen"
 LOOKS = frozenset(
@@ -99,22 +104,62 @@ class JepsenImporter:
         """Processes that read partitions of their own choice."""
         self._logs: dict[str, None] = {}
         """Logs that were named so far."""
+        self._lost_drain = False
+        """Whether a drain has begun of which nobody knows what it took, or whether it is over."""
 
     def read(self, rows: Iterable[Line]) -> Iterator[tuple[Line, list[Event] | str]]:
         """Each line with its events, or why it is none."""
         line: Line | None = None
-        for line in rows:
-            raw = line.raw.strip()
-            if raw in (b"", b"[", b"]"):
-                yield line, []
-                continue
+        for line, op, lost in self._operations(rows):
             try:
-                yield line, self._events(self._operation(raw))
+                if isinstance(op, str):
+                    raise ValueError(op)
+                gap = [self._event(ev=GAP)] if lost else []
+                self._lost_drain = self._lost_drain or lost
+                yield line, gap + ([] if op is None else self._events(op))
             except ValueError as fault:
                 self._enqueued, self._empty = self._i, None  # it may have been an enqueue
                 yield line, str(fault)
         if line is not None and self._empty is not None:
-            yield line, [self._event(ev="note", ph="info", args={"depth": 0}, **self._empty)]
+            yield (
+                line,
+                [
+                    *self._perhaps_taken(),
+                    self._event(ev="note", ph="info", args={"depth": 0}, **self._empty),
+                ],
+            )
+
+    def _operations(self, rows: Iterable[Line]) -> Iterator[_Read]:
+        """Each line with its operation, and whether that is a drain of which nobody will know what it took.
+
+        So lines are held back while a drain is under way.
+        """
+        held: list[_Read] = []
+        drains: dict[object, int] = {}
+        for line in rows:
+            op = self._operation_or_fault(line.raw.strip())
+            held.append((line, op, False))
+            if isinstance(op, dict) and op.get("f") == "drain":
+                process, ph = str(op.get("process")), op.get("type")
+                if ph == "invoke":
+                    drains.setdefault(process, len(held) - 1)
+                elif process in drains:
+                    begun = drains.pop(process)
+                    held[begun] = (*held[begun][:2], ph == "info")
+            if not drains:
+                yield from held
+                held.clear()
+        for begun in drains.values():
+            held[begun] = (*held[begun][:2], True)
+        yield from held
+
+    def _operation_or_fault(self, raw: bytes) -> dict[str, Any] | str | None:
+        if raw in (b"", b"[", b"]"):
+            return None
+        try:
+            return self._operation(raw)
+        except ValueError as fault:
+            return str(fault)
 
     def _operation(self, raw: bytes) -> dict[str, Any]:
         try:
@@ -195,9 +240,19 @@ class JepsenImporter:
                 raise ValueError("field value: missing from enqueue")
             self._enqueued, self._empty = self._i, None
             return [self._event(ev="publish", ph=ph, m=_name(value), **base)]
+        gap = self._perhaps_taken()
         if op["f"] == "dequeue":
-            return [self._dequeued(op, ph, value, base)]
-        return self._drained(ph, value, since, base)
+            return [*gap, self._dequeued(op, ph, value, base)]
+        return [*gap, *self._drained(ph, value, since, base)]
+
+    def _alone(self, base: dict[str, Any]) -> bool:
+        """Whether no enqueue was under way at any time of the operation that ends."""
+        under_way = any(f == "enqueue" for _, _, f in self._invoked.values())
+        return not under_way and base["op"] is not None and base["op"] > self._enqueued
+
+    def _perhaps_taken(self) -> list[Event]:
+        """A gap, if a drain that is lost may have taken anything until now."""
+        return [self._event(ev=GAP)] if self._lost_drain else []
 
     def _event(self, **fields: Any) -> Event:
         self._i += 1
@@ -207,8 +262,7 @@ class JepsenImporter:
         error = op.get("error")
         errors = {str(e) for e in (error if isinstance(error, list) else [error])}
         if (ph == "fail" and (errors & _EMPTY)) or (ph == "ok" and value is None):
-            under_way = any(f == "enqueue" for _, _, f in self._invoked.values())
-            if not under_way and base["op"] is not None and base["op"] > self._enqueued:
+            if self._alone(base):
                 self._empty = {**base, "op": None}
             return self._event(ev="get", ph="ok", autoack=True, **base)
         m = _name(value) if ph == "ok" and value is not None else ""
@@ -218,15 +272,18 @@ class JepsenImporter:
         self, ph: str, value: object, since: int | None, base: dict[str, Any]
     ) -> list[Event]:
         if ph != "ok":
-            return []  # what a drain that did not end took is not recorded
+            return [self._event(ev="get", ph=ph, autoack=True, **base)]
         if not isinstance(value, list):
             raise ValueError("field value: a drain gives a list")
-        base = {**base, "op": None}
-        gets = [
-            self._event(ev="get", ph="ok", m=_name(v), autoack=True, t_lo=since, **base)
+        alone, later = self._alone(base), {**base, "op": None}
+        made = [
+            self._event(ev="get", ph="ok", m=_name(v), autoack=True, t_lo=since, **later)
             for v in value
         ]
-        return [*gets, self._event(ev="note", ph="info", args={"depth": 0}, **base)]
+        made.append(self._event(ev="get", ph="ok", autoack=True, **base))
+        if alone:
+            made.append(self._event(ev="note", ph="info", args={"depth": 0}, **later))
+        return made
 
     # ---- logs
 

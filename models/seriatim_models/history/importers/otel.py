@@ -30,7 +30,8 @@ Spans say less than a recording, and what they do not say must not be a violatio
 - Closes, requeues and expired leases leave no span: a `gap` stands before every message that comes again.
 - Delivery tags are of channels, which spans do not name: they are kept in `x` and not judged.
 - Whether a message was redelivered, and whether a nack requeues, is not recorded: left empty, so untestable.
-- Hosts have clocks of their own: order between them is as good as they are.
+- Hosts have clocks of their own (`HOSTS`), whose times do not compare. Where several send to one queue, each of its
+  publishes may be at any time; where several receive from it, each message may have been taken at any time before.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ LINT = (
     "spans may be sampled: a message without a publish is no violation",
     "closes, requeues and expired leases leave no span: a message that comes again is untestable",
     "redelivered flags, prefetch and channels are not recorded: P3 and P5 to P9 have no cases",
-    "every host has its own clock",
+    "every host has its own clock: of a queue that several hosts send to, or receive from, order is untestable",
 )
 """What verdicts on such a history leave open, in words."""
 
@@ -66,6 +67,9 @@ NAMES = {
     "operation": ("messaging.operation.type", "messaging.operation", "messaging.operation.name", "celery.action"),
 }  # fmt: skip
 """Names of attributes in the semantic conventions, the newest first."""
+
+HOSTS = ("host.id", "host.name", "k8s.node.name", "service.instance.id", "service.name")
+"""Attributes of a resource that tell whose clock it has, the first that is there."""
 
 _DOES = {
     **dict.fromkeys(("create", "send", "publish", "produce", "apply_async"), "send"),
@@ -118,10 +122,11 @@ class _Span(msgspec.Struct):
 
 
 class _Timed(msgspec.Struct):
-    """An event to be, and its time; without `fields` a gap."""
+    """An event to be, its time and whose time that is; without `fields` a gap."""
 
     at: int
     fields: dict[str, Any] | None
+    clock: str = ""
 
 
 class OtelImporter:
@@ -160,7 +165,11 @@ class OtelImporter:
             if isinstance(made, str):
                 left_out[made] += 1
                 made = [_Timed(span.start, None)]
+            clock = next((str(span.about[name]) for name in HOSTS if span.about.get(name)), "")
+            for one in made:
+                one.clock = clock
             timed += made
+        _widen(timed)
         yield last, _ordered(timed)
         for why, n in left_out.most_common():
             yield last, f"{n} of {len(spans)} messaging spans left out: {why}"
@@ -322,6 +331,23 @@ def _whole(rows: Iterable[Line]) -> Iterator[Line]:
         held.append(raw)
     if first is not None:
         yield first._replace(raw=b"\n".join(held))
+
+
+def _widen(timed: list[_Timed]) -> None:
+    """Where events of one queue have times of several clocks, leave open when they were."""
+    clocks: dict[tuple[str, str], set[str]] = {}
+    events = [(one, fields) for one in timed if (fields := one.fields) is not None]
+    for one, fields in events:
+        clocks.setdefault((fields["ev"], fields["q"]), set()).add(one.clock)
+    first = min((one.at for one in timed), default=0)
+    last = max((one.at for one in timed), default=0)
+    for one, fields in events:
+        if len(clocks[fields["ev"], fields["q"]]) == 1:
+            continue
+        if fields["ev"] == "publish":
+            one.at = first if fields["ph"] == "invoke" else last
+        elif fields["ev"] == "deliver":
+            fields["t_lo"] = first
 
 
 def _ordered(timed: list[_Timed]) -> list[Event]:
