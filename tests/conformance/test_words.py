@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import random
+import threading
+import time
 from bisect import insort
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from seriatim_models.conformance.concurrent.driving import run_workload
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
+from seriatim_models.conformance.concurrent.search import ClientsOutcome, search_clients
+from seriatim_models.conformance.concurrent.streamed import StreamedRecording
+from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload
 from seriatim_models.conformance.driving import drive
 from seriatim_models.conformance.judging import default_profile, judged
 from seriatim_models.conformance.local import Local
 from seriatim_models.conformance.search import SearchBounds, search
 from seriatim_models.conformance.selftest import self_test
 from seriatim_models.conformance.workloads import drawn_script
+from seriatim_models.history import Header, read_history
+from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 
 BOUNDS = SearchBounds(seconds=60.0, scripts=400, steps=30, first=True)
@@ -123,6 +134,8 @@ class Words:
 
     def _later(self, ch: int, effect: Callable[[], object]) -> None:
         """At once, or at the commit of the channel's transaction."""
+        if self.mistake == "all have one transaction" and self.waiting:
+            ch = min(self.waiting)
         if ch in self.waiting:
             self.waiting[ch].append(effect)  # type: ignore[arg-type]  # what it returns is not used
         else:
@@ -210,3 +223,73 @@ def test_each_mistake_is_found(mistake: str) -> None:
     outcome = search(system, default_profile(system), BOUNDS, seed=1)
     assert outcome.witnesses, mistake
     assert min(len(w.run.steps) for w in outcome.witnesses) <= 7
+
+
+class Locked(Words):
+    """The same for several clients: each call has the lock, but for what `mistake` does before it has it."""
+
+    def __init__(self, mistake: str = "") -> None:
+        super().__init__(mistake)
+        self.lock = threading.RLock()
+
+    def __getattribute__(self, name: str) -> object:
+        found = super().__getattribute__(name)
+        if name not in METHODS:
+            return found
+
+        @functools.wraps(found)
+        def locked(*args: object, **named: object) -> object:
+            if name == "get" and self.mistake == "a batch looks before it has the lock":
+                seen = list(self.queues.get(str(named["q"]), ()))
+                time.sleep(0.0005)
+                with self.lock:
+                    if named["n"] != 1:
+                        self.queues[str(named["q"])] = seen
+            with self.lock:
+                return found(*args, **named)
+
+        return locked
+
+
+METHODS = frozenset(
+    op.replace("-", "_") for op in Words.can if hasattr(Words, op.replace("-", "_"))
+)
+OF_CLIENTS = (
+    "all have one transaction",
+    "a batch looks before it has the lock",
+    "a rollback commits",
+    "a commit loses its second half",
+    "a drop does not wait for the commit",
+    "what is dropped is gone",
+    "a batch leaves one out",
+)
+
+
+def searched(mistake: str, most: int | None = None) -> ClientsOutcome:
+    system = ThreadedObject(lambda: Locked(mistake))
+    properties = default_profile(system).properties
+    return search_clients(system, properties, clients=3, seconds=60, seed=1, most=most)
+
+
+@pytest.mark.slow
+def test_clients_of_a_right_queue_with_these_words_find_nothing(tmp_path: Path) -> None:
+    outcome = searched("", most=200)
+    assert (outcome.violated, outcome.runs) == ("", 200)
+    system = ThreadedObject(Locked)
+    long = ConcurrentWorkload(clients=4, rate=1000, queues=2, phases=(("load", 2.0),))
+    path = tmp_path / "run.jsonl"
+    with StreamedRecording(path, Header(run="r", rec="drive", lvl="api", clk="here")) as recording:
+        run = run_workload(system, long, recording)
+    assert (run.fault, run.unknown, run.drained) == ("", 0, True)
+    events = list(complete(read_history(path).events))
+    assert sum(e.ev == "publish" and e.ph == "ok" and e.q.endswith(".dead") for e in events) > 5
+    found = {p.id: p.check(events).verdict for p in default_profile(system).properties}
+    assert Verdict.VIOLATED not in found.values()
+    assert {found[id] for id in ("P1", "P2", "P3", "P4")} == {Verdict.OK}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mistake", OF_CLIENTS)
+def test_clients_find_each_mistake(mistake: str) -> None:
+    assert searched(mistake).violated, mistake

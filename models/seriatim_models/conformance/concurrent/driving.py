@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -28,7 +28,7 @@ from seriatim_models.conformance.concurrent.workload import (
     PlannedFault,
 )
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
-from seriatim_models.conformance.script import ONE_GROUP, SETTLING, promised
+from seriatim_models.conformance.script import DEAD, ONE_GROUP, SETTLING, promised
 from seriatim_models.history.faults import HistoryError
 
 AGAIN = 0.05  # seconds until a client that could not connect tries again
@@ -105,6 +105,9 @@ class _Shared:
         self.threads: list[_WorkloadThread] = []
         self.present = 0
         """Messages published and not settled, as far as it is known."""
+        self.buries = "dead-letter" in system.can
+        self.buried: list[_Begun] = []
+        """The coming of dropped messages to the queue of the dead: it is certain when all is at rest."""
 
     def operation(self) -> int:
         with self.lock:
@@ -147,6 +150,30 @@ class DrivenMessage(NamedTuple):
     dtag: int
 
 
+_Begun = tuple[str, dict[str, object]]
+"""Name and fields of an event whose first end is recorded."""
+
+
+class ClientSettlement(NamedTuple):
+    """A settlement that waits for the commit of its client's transaction."""
+
+    op: str
+    tag: int
+    """The system's delivery tag."""
+    held: DrivenMessage
+    requeue: bool | None
+
+
+class _ClientTransaction:
+    """What a client asked for since its transaction began. None of it is recorded before the commit is asked for, see
+    `seriatim_models.conformance.transactions`.
+    """
+
+    def __init__(self) -> None:
+        self.published: list[dict[str, object]] = []
+        self.settled: list[ClientSettlement] = []
+
+
 class _DrivenClient:
     """A client of the workload: the channel that it has now, and what it holds there."""
 
@@ -164,6 +191,7 @@ class _DrivenClient:
         self.reads: dict[tuple[str, str, int | None], int] = {}
         """Of a log, by queue, group and partition the position behind what was read last."""
         self.published = 0
+        self.transaction: _ClientTransaction | None = None
         self.asked: tuple[str, float] | None = None
         """The operation that is under way, and since when."""
         self._lock = threading.Lock()
@@ -213,7 +241,7 @@ class _DrivenClient:
 
     def lost(self) -> None:
         """The connection is given up, with all that it holds."""
-        client, self.client = self.client, None
+        client, self.client, self.transaction = self.client, None, None
         if client is not None:
             self.shared.recording.record("conn_drop", conn=self.conn)
             client.close()
@@ -254,19 +282,28 @@ class _DrivenClient:
 
     # ---- commands
 
-    def ask(self, ev: str, request: Request, /, **fields: object) -> Answer | None:
-        """Ask and record both ends of an `ev`; None if nobody knows the outcome, then the connection is given up."""
-        assert self.client is not None
-        record = self.shared.recording.record if ev else _unrecorded
-        fields["op"] = self.shared.operation()
+    def _begun(self, ev: str, fields: dict[str, object]) -> _Begun:
+        """Record the first end of an `ev`, whose fields get what every operation has."""
+        fields |= {"op": self.shared.operation(), "proc": self.name}
         if not self.shared.leases or ev in ("publish", "ch_close"):
             fields |= {"conn": self.conn, "ch": self.ch}
-        record(ev, ph="invoke", proc=self.name, **fields)
+        self.shared.recording.record(ev, ph="invoke", **fields)
+        return ev, fields
+
+    def _ended(self, begun: Iterable[_Begun], ph: str, err: str = "") -> None:
+        """Record the other end of each."""
+        for ev, fields in begun:
+            more = {"err": err} if err else {}
+            self.shared.recording.record(ev, ph=ph, **(fields | more))
+
+    def _outcome(self, request: Request, begun: list[_Begun]) -> Answer | None:
+        """The answer to what all of this hangs on. If there is none, nobody knows the outcome of any of it."""
+        assert self.client is not None
         self.asked = (request.op, time.monotonic())
         try:
             answer = self.client.do(request)
         except (OutcomeUnknown, Fault) as why:
-            record(ev, ph="info", proc=self.name, err=str(why)[:200], **fields)
+            self._ended(begun, "info", str(why)[:200])
             with self.shared.lock:
                 self.shared.run.unknown += 1
             self.lost()
@@ -276,16 +313,25 @@ class _DrivenClient:
         finally:
             self.asked = None
         if not answer.ok:
-            fields["err"] = str(answer.code or answer.why)
             with self.shared.lock:
                 self.shared.run.refused += 1
+        return answer
+
+    def ask(self, ev: str, request: Request, /, **fields: object) -> Answer | None:
+        """Ask and record both ends of an `ev`; None if nobody knows the outcome, then the connection is given up."""
+        record = self.shared.recording.record if ev else _unrecorded
+        answer = self._outcome(request, [self._begun(ev, fields)] if ev else [])
+        if answer is None:
+            return None
+        if not answer.ok:
+            fields["err"] = str(answer.code or answer.why)
         if ev == "get" and answer.m:
             if answer.expired:
                 record("expire", q=fields["q"], m=answer.m, requeue=True)
             self.given += 1
             dtag = self.given if self.shared.leases else answer.dtag
             fields |= {"m": answer.m, "dtag": dtag, "redelivered": answer.redelivered}
-        record(ev, ph="ok" if answer.ok else "fail", proc=self.name, **fields)
+        record(ev, ph="ok" if answer.ok else "fail", **fields)
         return answer
 
     def do(self, command: ClientCommand) -> None:
@@ -296,7 +342,7 @@ class _DrivenClient:
         with self._lock:
             full = len(self.held) >= self.shared.workload.holds
         op = "ack" if full and "ack" in self.shared.can else command.op
-        if getattr(self, f"_{op}")(command):
+        if getattr(self, "_" + op.replace("-", "_"))(command):
             with self.shared.lock:
                 self.shared.run.commands += 1
 
@@ -319,6 +365,13 @@ class _DrivenClient:
         # Any field of Request; msgspec does not check on construction
         request = Request(op="publish", ch=self.ch, **fields)  # type: ignore[arg-type]
         shared.add(not shared.log)
+        if self.transaction is not None:
+            answer = self._outcome(request, [])
+            if answer is not None and answer.ok:
+                self.transaction.published.append(
+                    fields | {"pub": self.conn, "pseq": self.published}
+                )
+            return True
         answer = self.ask("publish", request, **fields, pub=self.conn, pseq=self.published)
         if answer is not None and not answer.ok:
             shared.add(-(not shared.log))
@@ -385,8 +438,35 @@ class _DrivenClient:
     # ---- queues
 
     def _get(self, command: ClientCommand) -> bool:
-        self.got(f"q{command.q}")
+        if command.n > 1:
+            self._got_several(command.queue, command.n)
+        else:
+            self.got(command.queue)
         return True
+
+    def _got_several(self, q: str, n: int) -> None:
+        """Get some at once: each is recorded as a get. Fewer than asked for say nothing, but if there is none."""
+        autoack = not self.shared.settles
+        fields = {"q": q, "autoack": autoack}
+        begun = [self._begun("get", dict(fields)) for _ in range(n)]
+        answer = self._outcome(Request(op="get", ch=self.ch, q=q, autoack=autoack, n=n), begun)
+        if answer is None:
+            return
+        if len(answer.batch) > n:
+            raise Fault("garbage", f"{len(answer.batch)} messages where {n} were asked for")
+        for (ev, asked), got in zip(begun, answer.batch, strict=False):
+            found = {"m": got.m, "dtag": got.dtag, "redelivered": got.redelivered}
+            self._ended([(ev, asked | found)], "ok")
+            with self._lock:
+                if not autoack and got.dtag is not None:
+                    self.held[got.dtag] = DrivenMessage(got.m, q, got.dtag)
+        with self.shared.lock:
+            self.shared.run.messages += len(answer.batch)
+            self.shared.present -= autoack * len(answer.batch)
+        left = begun[len(answer.batch) :]
+        if answer.ok and not answer.batch:
+            self._ended([left.pop()], "ok")
+        self._ended(left, "fail")
 
     def got(self, q: str) -> str | None:
         """Get; returns the message, empty if there was none, None if it was refused or nobody knows."""
@@ -430,7 +510,7 @@ class _DrivenClient:
         return answer.ready, answer.held
 
     def _consume(self, command: ClientCommand) -> bool:
-        q, ctag = f"q{command.q}", f"c{self.ch}.{len(self.consumers)}"
+        q, ctag = command.queue, f"c{self.ch}.{len(self.consumers)}"
         if q in self.consumers.values():
             return False
         self.consumers[ctag] = q
@@ -450,7 +530,8 @@ class _DrivenClient:
     def _cancel(self, command: ClientCommand) -> bool:
         ctag = next(reversed(self.consumers), None)
         # What a cancel gives back while deliveries are on their way, no client can tell.
-        if ctag is None or (self.shared.returns and "close" in self.shared.can):
+        returns = self.shared.returns
+        if ctag is None or (returns and ("close" in self.shared.can or self.transaction)):
             return False
         answer = self.ask("cancel", Request(op="cancel", ch=self.ch, ctag=ctag), ctag=ctag)
         if answer is not None and answer.ok:
@@ -466,11 +547,36 @@ class _DrivenClient:
             held = self.held.pop(dtag)
         requeue = None if op == "ack" else command.requeue
         request = Request(op=op, ch=self.ch, dtag=dtag, requeue=requeue)
-        fields = {"dtag": held.dtag, "ms": [held.m], "multiple": False, "requeue": requeue}
-        answer = self.ask(op, request, **fields, **({"q": held.q} if held.q else {}))
-        if answer is not None and answer.ok and not requeue:
-            self.shared.add(-1)
+        pending = ClientSettlement(op, dtag, held, requeue)
+        if self.transaction is not None:
+            answer = self._outcome(request, [])
+            if answer is not None and answer.ok:
+                self.transaction.settled.append(pending)
+            return True
+        buried = self._buried([pending])
+        answer = self.ask(op, request, **_settlement(pending))
+        self._settled([pending], buried, answer)
         return True
+
+    def _settled(
+        self, settled: Iterable[ClientSettlement], buried: list[_Begun], answer: Answer | None
+    ) -> None:
+        """These were settled, or refused, or nobody knows."""
+        if answer is not None and answer.ok:
+            gone = sum(not each.requeue for each in settled)
+            self.shared.add(len(buried) - gone)
+            with self.shared.lock:
+                self.shared.buried += buried
+        else:
+            self._ended(buried, "info" if answer is None else "fail")
+
+    def _buried(self, settled: Iterable[ClientSettlement]) -> list[_Begun]:
+        """What these publish: what is dropped comes to the queue of the dead, and from there to nowhere."""
+        return [
+            self._begun("publish", {"q": each.held.q + DEAD, "m": each.held.m})
+            for each in settled
+            if self.shared.buries and each.requeue is False and not each.held.q.endswith(DEAD)
+        ]
 
     def _ack(self, command: ClientCommand) -> bool:
         return self._settle(command, "ack")
@@ -481,12 +587,59 @@ class _DrivenClient:
     def _reject(self, command: ClientCommand) -> bool:
         return self._settle(command, "reject")
 
+    # ---- transactions
+
+    def _tx_begin(self, command: ClientCommand) -> bool:
+        # What waits for room may wait for what the same transaction takes, and a log keeps no transaction apart.
+        if self.transaction is not None or self.shared.waits or self.shared.log:
+            return False
+        answer = self._outcome(Request(op="tx-begin", ch=self.ch), [])
+        if answer is not None and answer.ok:
+            self.transaction = _ClientTransaction()
+        return True
+
+    def _tx_commit(self, command: ClientCommand) -> bool:
+        """What the transaction published and settled takes effect, all of it between the request and its answer."""
+        transaction, self.transaction = self.transaction, None
+        if transaction is None:
+            return False
+        settled = transaction.settled
+        begun = [self._begun("publish", fields) for fields in transaction.published]
+        begun += [self._begun(each.op, _settlement(each)) for each in settled]
+        buried = self._buried(settled)
+        answer = self._outcome(Request(op="tx-commit", ch=self.ch), begun)
+        if answer is not None:
+            self._ended(begun, "ok" if answer.ok else "fail")
+        self._settled(settled, buried, answer)
+        if answer is not None and not answer.ok:
+            self._held_again(settled)
+        return True
+
+    def _tx_rollback(self, command: ClientCommand) -> bool:
+        transaction, self.transaction = self.transaction, None
+        if transaction is None:
+            return False
+        if self._outcome(Request(op="tx-rollback", ch=self.ch), []) is not None:
+            self._held_again(transaction.settled)
+            self.shared.add(-len(transaction.published))
+        return True
+
+    def _held_again(self, settled: Iterable[ClientSettlement]) -> None:
+        """What the transaction would have settled can be settled anew."""
+        with self._lock:
+            self.held |= {each.tag: each.held for each in settled}
+
     def _close(self, command: ClientCommand) -> bool:
         self.closed()
         return True
 
     def closed(self) -> None:
         """Give up the channel in order; the next command opens another one."""
+        if self.client is None:
+            return
+        if "close" not in self.shared.can:
+            self._tx_rollback(ClientCommand(op="tx-rollback"))
+        self.transaction = None
         if self.client is None:
             return
         if "close" in self.shared.can:
@@ -503,6 +656,13 @@ class _DrivenClient:
         client, self.client = self.client, None
         if client is not None:
             client.close()
+
+
+def _settlement(pending: ClientSettlement) -> dict[str, object]:
+    """The fields of its event."""
+    held = pending.held
+    fields = {"dtag": held.dtag, "ms": [held.m], "multiple": False, "requeue": pending.requeue}
+    return fields | ({"q": held.q} if held.q else {})
 
 
 def _unrecorded(ev: str, **fields: object) -> None:
@@ -663,7 +823,9 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
     try:
         if shared.waits and "get" in shared.can:
             _make_room(shared, last)
-        if not shared.run.unknown and shared.system.sync():
+        rest = not shared.run.unknown and shared.system.sync()
+        last._ended(shared.buried, "ok" if rest else "info")
+        if rest:
             shared.recording.record("note", args={"rest": True})
         for each in driven:
             each.closed()
@@ -681,7 +843,8 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
 
 def _queues(shared: _Shared) -> list[str]:
     named = {c.q for each in shared.workload.commands for c in each}
-    return [f"q{n}" for n in sorted(named or range(shared.workload.queues))]
+    queues = [f"q{n}" for n in sorted(named or range(shared.workload.queues))]
+    return queues + [q + DEAD for q in queues if shared.buries]
 
 
 def _read_through(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
@@ -709,7 +872,7 @@ def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
     if "get" not in shared.can:
         return False
     note, run = shared.recording.record, shared.run
-    found, missed, more = 0, 0, LAST_MESSAGES
+    found, missed, more = 0, 0, 0 if q.endswith(DEAD) else LAST_MESSAGES
     until = time.monotonic() + DRAINING
     while time.monotonic() < until and found <= limit:
         if last.connected() is None or (m := last.got(q)) is None:

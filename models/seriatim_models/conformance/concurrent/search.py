@@ -29,7 +29,6 @@ from seriatim_models.conformance.concurrent.workload import (
     ConcurrentWorkload,
     FaultKind,
     PlannedFault,
-    drops,
     refined,
 )
 from seriatim_models.conformance.driving import DrivenRun
@@ -125,7 +124,7 @@ def drawn(
     def commands() -> Iterator[ClientCommand]:
         ops = chance.choices([*mix], [*mix.values()], k=chance.randint(1, longest))
         for op in ops:
-            back = not drops(can) or chance.random() < 0.9
+            back = "drop" not in can or chance.random() < 0.9
             command = ClientCommand(op=op, which=chance.randrange(6), requeue=back)
             yield refined(command, can, often, chance)
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from seriatim_models.conformance.script import PRIORITIES
+from seriatim_models.conformance.script import DEAD, PRIORITIES
 
 Phase = Literal["load", "faults", "heal"]
 """Clients work through all phases; in `faults` the system is disturbed, in `heal` no more. Then it is drained."""
@@ -91,6 +91,15 @@ class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The group of a message."""
     part: int = 0
     """The partition of a log, if it has some."""
+    n: int = 1
+    """Of a get: how many messages at once."""
+    dead: bool = False
+    """Of a get or a consumer: of the queue of the dead."""
+
+    @property
+    def queue(self) -> str:
+        """The name of its queue."""
+        return f"q{self.q}" + DEAD * self.dead
 
     def __str__(self) -> str:
         words = [self.op]
@@ -101,27 +110,25 @@ class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         if self.rank is not None:
             words.append(f"priority {self.rank}")
         words += [self.key] * bool(self.key) + [f"part {self.part}"] * bool(self.part)
-        if self.q:
-            words.append(f"q{self.q}")
+        words += [f"{self.n} at once"] * (self.n > 1)
+        if self.q or self.dead:
+            words.append(self.queue)
         return " ".join(words)
 
 
 MIX = {
     "publish": 40, "get": 30, "consume": 2, "cancel": 1, "ack": 30, "nack": 8, "reject": 2,
-    "read": 40, "seek": 3, "commit": 10,
+    "read": 40, "seek": 3, "commit": 10, "tx-begin": 4, "tx-commit": 8, "tx-rollback": 2,
 }  # fmt: skip
 """How often each command comes, in proportion; what a system cannot do is left out."""
 REOPEN = {"close": 1}
 """The command that gives up a client's channel, with all that it holds, and begins a new one."""
 PREFETCH = 5
 """Of consumers, if nothing else is said."""
+SEVERAL, FROM_THE_DEAD = 0.2, 0.2
+"""How often a get is of several messages, and a get or a consumer of the queue of the dead."""
 REFINED = {"exclusive": 0.1, "priority": 0.5, "message-priority": 0.2, "groups": 0.2}
 """How often a command has a refinement, of a system that has this feature."""
-
-
-def drops(can: frozenset[str]) -> bool:
-    """Whether clients drop messages: not where these come to another queue, which nobody here takes them from."""
-    return "drop" in can and "dead-letter" not in can
 
 
 def refined(
@@ -142,6 +149,10 @@ def refined(
         more["key"] = f"k{drawn.randrange(2)}"
     if "partitions" in can:
         more["part"] = drawn.randrange(2)
+    if command.op == "get" and "batch" in can and "lease" not in can and drawn.random() < SEVERAL:
+        more["n"] = drawn.randint(2, 3)
+    if command.op in ("get", "consume") and "dead-letter" in can:
+        more["dead"] = drawn.random() < FROM_THE_DEAD
     return msgspec.structs.replace(command, **more)
 
 
@@ -186,7 +197,7 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
                 op=op,
                 q=drawn.randrange(self.queues),
                 which=drawn.randrange(self.holds),
-                requeue=not drops(can) or drawn.random() < 0.9,
+                requeue="drop" not in can or drawn.random() < 0.9,
             )
             yield refined(command, can, REFINED, drawn)
 
