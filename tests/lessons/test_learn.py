@@ -114,6 +114,7 @@ TAKE = "def take_credit(credit):\n    "
         (1, "x = 1\ny = 1 / 0", "mine.py, line 2: ZeroDivisionError: division by zero"),
         (1, "import math\nmath.nought", "mine.py, line 2: AttributeError: module 'math' has no"),
         (1, "raise SystemExit(0)", "mine.py, line 1: SystemExit: 0"),
+        (1, "raise KeyboardInterrupt", "mine.py, line 1: KeyboardInterrupt"),
         (1, "RUNS, WRONG, TRACES = '6', 4, 4", "RUNS is '6', of type str; a whole number"),
         (1, "RUNS, WRONG, TRACES = 6, True, 4", "WRONG is True, of type bool; a whole number"),
         (2, "def take(credit): pass", "has no 'take_credit'"),

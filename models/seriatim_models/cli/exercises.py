@@ -141,7 +141,7 @@ def _faults_are_the_learners(mine: Path) -> Iterator[None]:
     """Whatever the learner's code raises, or that it never ends, is a `NotYet` with its line."""
     try:
         yield
-    except (NotYet, UsageError, SyntaxError, OSError, KeyboardInterrupt):
+    except (NotYet, UsageError, SyntaxError, OSError):
         raise
     except _Endless as error:
         where = _where(error, mine)
@@ -155,9 +155,16 @@ def _faults_are_the_learners(mine: Path) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == NAME:
             raise NotYet(f"{mine}: has no {error.name!r}, which the exercise asks for") from error
-        if not (where := _where(error, mine)):
+        if not (where := _where(error, mine)) or _is_ctrl_c(error, mine):
             raise  # not of the learner's making
-        raise NotYet(f"{mine}, {where}: {type(error).__name__}: {error}") from error
+        raise NotYet(f"{mine}, {where}: {type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def _is_ctrl_c(error: BaseException, file: Path) -> bool:
+    """Whether it interrupts from outside; what the learner's file raises itself is no Ctrl-C."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    raised = Path(last.filename) == file.resolve() and "raise" in (last.line or "")
+    return isinstance(error, KeyboardInterrupt) and not raised
 
 
 def _where(error: BaseException, file: Path) -> str:
