@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import pytest
+from rich.cells import cell_len
 
 from seriatim_models.cli import app, lesson_runner
 from seriatim_models.programs import MUTANTS
@@ -84,7 +85,10 @@ def test_there_are_commands() -> None:
         if c not in LONG and not ELSEWHERE.search(c)
     ],
 )
-def test_a_command_does_what_is_said(checkout: Path, run: Any, command: str) -> None:
+def test_a_command_does_what_is_said_in_eighty_columns(
+    checkout: Path, run: Any, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     arguments = shlex.split(command)[1:]
     if arguments[0] == "conform":
         arguments += ["--scripts", "3", "--out", "conform"]  # the whole takes half a minute
@@ -92,6 +96,8 @@ def test_a_command_does_what_is_said(checkout: Path, run: Any, command: str) -> 
         (checkout / "mine.py").unlink()
     ran = run(*arguments)
     assert ran.code in expected(command), ran.err
+    for line in (ran.out + ran.err).splitlines():
+        assert cell_len(line) <= 80, line
     for option in ("--html", "--svg", "--json", "--junit", "--start"):
         if option in arguments:
             assert Path(arguments[arguments.index(option) + 1]).stat().st_size > 0
