@@ -126,7 +126,7 @@ def test_failures_end_in_the_own_test_with_a_command_that_replays_them(
         )
         marked = re.findall(r"^> +(.*)$", section, re.MULTILINE)
         assert marked[-1].startswith(line)
-        [command] = re.findall(r"^E? *or: pytest (.*)$", section, re.MULTILINE)
+        [command] = re.findall(r"^E? *replay: pytest (.*)$", section, re.MULTILINE)
         again = run(pytester, *shlex.split(command))
         again.assert_outcomes(failed=1)
         assert command in again.stdout.str(), "the same schedule"
@@ -140,13 +140,89 @@ def test_a_failure_of_a_plain_test_is_shown_once(pytester: pytest.Pytester) -> N
     assert len(re.findall(r"^replay: seriatim check \S+::test_own --replay \S+$", shown, re.M)) == 1
 
 
+def test_a_failure_folds_what_does_not_matter_and_fits_the_columns(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    pytester.makepyfile(test_it=SUITE)
+    chosen = ("--explore", "-k", "decorator or calls or own")
+    shown = run(pytester, *chosen).stdout.str()
+    assert shown.count("the steps whose order matters") == 3
+    assert shown.count("| ... ") > 3
+    assert len(re.findall(r"After step \d+ .* wrong", shown)) == 3
+    for line in shown.partition("= FAILURES =")[2].splitlines():
+        assert len(line) <= 80 or line.startswith('  File "'), line
+    assert "| ... " not in run(pytester, *chosen, "-v").stdout.str(), "with -v every step"
+
+
+MISFITS = """
+import threading
+from seriatim_models.explorer.testing import linearizable
+
+
+class Register:
+    def __init__(self, host):
+        self.value = host.cell(0, "value")
+
+    def read(self):
+        return self.value.get()
+
+
+class Plain:
+    def read(self):
+        return 0
+
+
+class Locked(Plain):
+    def __init__(self):
+        self.lock = threading.Lock()
+
+
+def test_without_host():
+    linearizable(Plain, Plain, [[("read",)]])
+
+
+def test_with_host():
+    linearizable(Register, Register, [[("read",)]])
+
+
+def test_other_methods():
+    linearizable(Register, Plain, [[("write", 1)]])
+
+
+def test_other_arguments():
+    linearizable(Register, Plain, [[("read", [1])]])
+
+
+def test_no_data():
+    linearizable(Register, Locked, [[("read",)]])
+"""
+
+
+def test_objects_that_do_not_fit_are_said_at_the_line_of_the_test(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=MISFITS)
+    ran = run(pytester)
+    ran.assert_outcomes(failed=5)
+    shown = ran.stdout.str()
+    assert "seriatim_models/" not in shown, "no frame of ours"
+    assert re.findall(r"^E +TypeError: (.*)$", shown, re.MULTILINE) == [
+        "linearizable calls Plain(host): too many positional arguments",
+        "linearizable calls Register(): missing a required argument: 'host'",
+        "linearizable compares with Plain, which has no write()",
+        "linearizable calls Plain.read([1]): too many positional arguments",
+        "the state of Locked must be plain data, which can be copied: cannot pickle '_thread.lock' object",
+    ]
+
+
 @pytest.mark.slow
 def test_an_example_that_the_token_is_not_of_is_no_failure_of_the_property(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(test_it=SUITE)
     shown = run(pytester, "-k", "decorator").stdout.str()
-    [command] = re.findall(r"or: pytest \S+ (.*)$", shown, re.MULTILINE)
+    [command] = re.findall(r"replay: pytest \S+ (.*)$", shown, re.MULTILINE)
     ran = run(pytester, *shlex.split(command), "-k", "drawn")
     assert ran.ret != 0, "nothing was replayed"
     assert "not linearizable" not in ran.stdout.str()

@@ -16,7 +16,8 @@ like any other. The options of the mark are those of `explorer.python.check`, an
 `linearizable(make, spec, threads)` compares what threads call with a sequential object; with the extra `hypothesis`,
 `concurrent_calls` draws these calls (under `@settings(deadline=None)`: an exploration takes longer than 200 ms).
 
-A failure shows the schedule, a column for each thread, and the command that runs this schedule again:
+A failure shows the schedule, a column for each thread (the steps whose order matters; with -v all), and the command
+that runs this schedule again:
 
     pytest tests/test_counter.py::test_counter --explore-replay TOKEN
 
@@ -57,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Pass the options on to `testing`."""
     testing.OPTIONS["replay"] = config.getoption("--explore-replay", None)
     testing.OPTIONS["seconds"] = config.getoption("--explore-seconds", None)
+    testing.OPTIONS["verbose"] = config.getoption("verbose", 0) > 0
     config.addinivalue_line(
         "markers",
         "explore(modules=..., seconds=..., exhaustive=...): with --explore, every schedule of a test with threads",
@@ -111,7 +113,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         pytest.fail(f"the mark explore: {error}", pytrace=False)
     wrong = ""
     try:
-        demand(result, exhaustive)
+        demand(result, exhaustive, indent=0)
     except AssertionError as error:
         wrong = str(error)
     if wrong:  # not while the exception is handled, or pytest would show it a second time

@@ -20,11 +20,15 @@ Its phase `explain` would trace the explorer, and takes long: `phases=set(Phase)
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -33,9 +37,10 @@ from seriatim_models.explorer.linearize import Call, check_linearizable
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy, explore
+from seriatim_models.explorer.trace.counterexample import Counterexample
 
 OPTIONS: dict[str, Any] = {
-    "replay": None, "seconds": None, "replayed": 0, "skipped": 0, "test": "",
+    "replay": None, "seconds": None, "replayed": 0, "skipped": 0, "test": "", "verbose": False,
 }  # fmt: skip
 """Set by `pytest_plugin`: what the command line says, and the address of the test that is run."""
 
@@ -131,6 +136,37 @@ def _in_hypothesis() -> bool:
     return loaded is not None and bool(loaded.currently_in_test_context())
 
 
+INDENT = 8
+"""So many columns pytest takes before each line of a message."""
+
+
+def failure(case: Counterexample, traceback: str = "", indent: int = INDENT) -> str:
+    """What a failing test shows, as wide as the terminal or COLUMNS says, or 80 columns.
+
+    The command is pytest's, unless the counterexample has one that stands for itself or the test is run by hand.
+    """
+    width = _width(indent)
+    if not OPTIONS["test"]:
+        return "\n\n".join(filter(None, (case.text(width), traceback)))
+    by_itself = case.command.startswith("seriatim ")
+    again = case.command if by_itself else replay_command(case.token)
+    shown = case.brief(width, again, traceback=traceback, verbose=OPTIONS["verbose"])
+    return shown if by_itself else shown + _kept()
+
+
+def _width(indent: int = INDENT) -> int:
+    return max(shutil.get_terminal_size((80, 24)).columns - indent, INDENT)
+
+
+def _inconclusive(result: Result) -> Inconclusive:
+    """The error that says why, in lines of which the first follows its name."""
+    before = f"{Inconclusive.__module__}.{Inconclusive.__name__}: "
+    lines = textwrap.wrap(
+        before + str(result), _width(), break_long_words=False, break_on_hyphens=False
+    )
+    return Inconclusive("\n".join(lines).removeprefix(before.rstrip()).lstrip())
+
+
 def replay_command(token: str) -> str:
     """What to type in order to run only this schedule of the test that is run now."""
     where = f"{shlex.quote(OPTIONS['test'])} " if OPTIONS["test"] else ""
@@ -142,8 +178,8 @@ def _kept() -> str:
     if not _in_hypothesis():
         return ""
     return (
-        "\n(where Hypothesis keeps no examples, as on a CI server, first put the example that it prints above the "
-        "test: @example(...))"
+        "\n(where Hypothesis keeps no examples, as on a CI server, first put the\n"
+        "example that it prints above the test: @example(...))"
     )
 
 
@@ -151,10 +187,9 @@ def verdict(result: Result, exhaustive: bool = False) -> Result:
     """Raise AssertionError if the result is a violation or says nothing (or, if all was asked for, inconclusive)."""
     __tracebackhide__ = True
     if result.counterexample is not None:
-        case = result.counterexample
-        raise AssertionError(f"{case.text()}\nor: {replay_command(case.token)}{_kept()}")
+        raise AssertionError(failure(result.counterexample))
     if OPTIONS["replay"] is None and (result.untested or (exhaustive and not result.exhausted)):
-        raise Inconclusive(str(result))
+        raise _inconclusive(result)
     return result
 
 
@@ -168,9 +203,11 @@ def linearizable(
 ) -> Result:
     """Fail unless the calls of these threads are linearizable under every schedule (within the budget).
 
-    `strategy=Replay(TOKEN)` runs one schedule. Raises AssertionError with the counterexample.
+    `strategy=Replay(TOKEN)` runs one schedule. Raises AssertionError with the counterexample, TypeError if `make`
+    takes no host or `spec` has other methods or state that is no plain data.
     """
     __tracebackhide__ = True
+    _fit(make, spec, threads)
     budgets["max_executions"] = max_executions
     found = _as_asked(
         functools.partial(check_linearizable, make, spec, threads),
@@ -181,11 +218,41 @@ def linearizable(
         names = f"{_name(make)}, {_name(spec)}, {[list(calls) for calls in threads]}"
         token = found.counterexample.token
         command = f"linearizable({names}, strategy=Replay({token!r}))"
-        case = replace(found.counterexample, command=command)
-        raise AssertionError(f"{case.text()}\nor: {replay_command(token)}{_kept()}")
+        raise AssertionError(failure(replace(found.counterexample, command=command)))
     if found.untested and OPTIONS["replay"] is None:
-        raise Inconclusive(str(found))
+        raise _inconclusive(found)
     return found
+
+
+def _fit(
+    make: Callable[[Any], object], spec: Callable[[], object], threads: Sequence[Sequence[Call]]
+) -> None:
+    """Raise TypeError where the explorer would stumble over what it is given, in a frame of its own."""
+    __tracebackhide__ = True
+    _takes(make, _name(make), "host")
+    _takes(spec, _name(spec))
+    sequential = spec()
+    for method, *args in (call for calls in threads for call in calls):
+        called = getattr(sequential, method, None)
+        if not callable(called):
+            raise TypeError(f"linearizable compares with {_name(spec)}, which has no {method}()")
+        _takes(called, f"{_name(spec)}.{method}", *args)
+    try:
+        copy.deepcopy(sequential)
+    except Exception as error:
+        message = f"the state of {_name(spec)} must be plain data, which can be copied: {error}"
+        raise TypeError(message) from None
+
+
+def _takes(called: Callable[..., object], name: str, *args: object) -> None:
+    """Raise TypeError if it cannot be called with these arguments, as far as it says so."""
+    __tracebackhide__ = True
+    with suppress(ValueError):  # of a builtin, which says nothing
+        try:
+            inspect.signature(called).bind(*args)
+        except TypeError as error:
+            given = ", ".join(map(str, args))
+            raise TypeError(f"linearizable calls {name}({given}): {error}") from None
 
 
 def _name(made: Callable[..., object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -41,7 +42,9 @@ class InterleavingText:
         for step in self._shown:
             needed[step.lane] = max([needed[step.lane], *map(len, self._texts(step))])
         widths = [min(room, n) for n in needed]
-        yield _row("", number, dict(enumerate(story.threads)), widths, "bold")
+        names = [_folded(name, w) for name, w in zip(story.threads, widths, strict=True)]
+        for parts in zip_longest(*names, fillvalue=""):
+            yield _row("", number, dict(enumerate(parts)), widths, "bold")
         yield Text("-" * number + "".join("-+-" + "-" * w for w in widths))
         before = 0
         for step in self._shown:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -13,6 +15,7 @@ from seriatim_models.properties.base import Verdict
 from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.interleaving_text import InterleavingText
 from seriatim_models.report.model import CounterexampleSummary, MutantRun, ProgramRun, Report
+from seriatim_models.report.stepper import RepeatableInterleaving, annotated, story
 from seriatim_models.report.terminal import (
     STYLES,
     ShellCommand,
@@ -111,30 +114,54 @@ def counterexample(
     summary: CounterexampleSummary, verbose: bool = False
 ) -> Iterator[RenderableType]:
     """The interleaving, and the command that shows it again."""
-    story = summary.story
-    if story is None:
+    shown = summary.story
+    if shown is None:
         yield Text(summary.text.rstrip("\n"))
     else:
-        for what in story.what:
+        for what in shown.what:
             yield indented(Text(what, style=STYLES[Verdict.VIOLATED]), 0)
-        many = sum(step.preempts for step in story.steps)
+        many = sum(step.preempts for step in shown.steps)
         preemptions = f"{many} preemption{'s' * (many != 1)}"
         yield indented(
-            f"in {story.title}, {summary.steps} steps with {preemptions}, end: {story.end}", 0
+            f"in {shown.title}, {summary.steps} steps with {preemptions}, end: {shown.end}", 0
         )
-        for broken in story.broken:
+        for broken in shown.broken:
             yield indented(Text(broken.sentence, style="italic"))
         if not verbose:
-            yield Text("the steps whose order matters; the command below shows all with -v")
+            yield indented("the steps whose order matters; the command below shows all with -v", 0)
         yield Text()
-        yield InterleavingText(story, verbose)
-        if story.no_return:
-            yield indented(Text(story.no_return), 0)
-        if story.traceback:
-            yield Text(f"\n{story.traceback.rstrip()}")
+        yield InterleavingText(shown, verbose)
+        if shown.no_return:
+            yield indented(Text(shown.no_return), 0)
+        if shown.traceback:
+            yield Text(f"\n{shown.traceback.rstrip()}")
     yield Text()
     yield ShellCommand("replay: ", summary.again)
     yield Text()
+
+
+RAISED = "AssertionError: "
+"""What Python writes before the first line of what a failing test says."""
+
+
+def counterexample_text(
+    case: RepeatableInterleaving, width: int, again: str, traceback: str, verbose: bool
+) -> str:
+    """The message of a failing test, which is what `Counterexample.brief` returns."""
+    shown = annotated(story(case, traceback=traceback), case)
+    what = [RAISED + shown.what[0], *shown.what[1:]]
+    summary = CounterexampleSummary(
+        token="",
+        steps=len(case.events),
+        text="",
+        story=msgspec.structs.replace(shown, what=what, replay=again),
+    )
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as captured:
+        for part in counterexample(summary, verbose):
+            console.print(part, soft_wrap=isinstance(part, Text), crop=False)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    return "\n".join(lines).removeprefix(RAISED).rstrip()
 
 
 def survivors(runs: list[MutantRun]) -> Iterator[RenderableType]:

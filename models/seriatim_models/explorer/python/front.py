@@ -46,7 +46,7 @@ from seriatim_models.explorer.search.explore import Replay, Strategy
 from seriatim_models.explorer.search.explore import explore as explore_program
 from seriatim_models.explorer.search.runner import Observer
 from seriatim_models.explorer.search.sampling import Pos
-from seriatim_models.explorer.testing import verdict
+from seriatim_models.explorer.testing import INDENT, failure, verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, PointOfNoReturn, Violation
 
 TIMERS = ("any", "deadline")
@@ -333,12 +333,11 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
     return made
 
 
-def demand(result: PythonResult, exhaustive: bool = False) -> None:
+def demand(result: PythonResult, exhaustive: bool = False, indent: int = INDENT) -> None:
     """Raise AssertionError if the result is a violation or says nothing (see `testing.verdict`)."""
     __tracebackhide__ = True
-    case = result.counterexample
-    if case is not None:
-        raise AssertionError("\n\n".join(filter(None, (case.text(), result.traceback))))
+    if result.counterexample is not None:
+        raise AssertionError(failure(result.counterexample, result.traceback, indent))
     verdict(result, exhaustive)
 
 

@@ -57,7 +57,8 @@ def point_of_no_return(
         continuations[steps] = runner.complete + runner.cut
         return True if over else None
 
-    with guarded(), suppress(NondeterministicProgram):
+    # The program may differ from run to run, and a check of it may raise: the counterexample is shown all the same.
+    with guarded(), suppress(Exception):
         if doomed(len(schedule)) is not True:
             return None  # the schedule alone does not bring it about: a cycle
         right, wrong, first = -1, len(schedule), 0

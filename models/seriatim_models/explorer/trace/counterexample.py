@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.metadata import entry_points
 from typing import Any
@@ -134,6 +134,15 @@ class Counterexample:
     def text(self, width: int = 120) -> str:
         """Columns, one a thread, and the line that replays it."""
         return _text(self, width)
+
+    def brief(self, width: int, again: str, *, traceback: str = "", verbose: bool = False) -> str:
+        """What a failing test shows: as `seriatim check`, the steps that matter in columns, and the command `again`.
+
+        It is made by the entry point `text` of the group `seriatim.pages`; where that is not installed, it is `text`.
+        """
+        for shown in entry_points(group="seriatim.pages", name="text"):
+            return str(shown.load()(self, width, again, traceback, verbose))
+        return "\n\n".join(filter(None, (replace(self, command=again).text(width), traceback)))
 
     def html(self) -> str:
         """A page that needs nothing else: steps through the schedule, with the source and the state at each step.
