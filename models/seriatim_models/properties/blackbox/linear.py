@@ -50,6 +50,9 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 
+LATE_MOST = 1_000
+"""Violations in one queue for which an operation is waited for that is written down late; there are not so many."""
+
 
 class OperationKey(NamedTuple):
     """An operation under way: by its recorder's number, or else by who performs it."""
@@ -83,6 +86,14 @@ class Empty(msgspec.Struct, array_like=True):
     """Its beginning, if that was seen, and its end."""
 
 
+class Full(msgspec.Struct, array_like=True):
+    """A dequeue found nothing by `hi` in a full queue, unless one that is not written down yet explains it."""
+
+    hi: Time
+    why: str
+    witness: list[Event]
+
+
 class Left(msgspec.Struct, array_like=True):
     """A value was definitely inside from `lo` to `hi`, and has left."""
 
@@ -104,6 +115,10 @@ class Inside(msgspec.Struct):
     """How many of them nobody will ever hear of."""
     empties: list[Empty] = []
     left: list[Left] = []
+    full: list[Full] = []
+    """Violations that a dequeue may still explain that is written down when it has ended."""
+    unknown: dict[str, Event] = {}
+    """Takes of what was not there, unless an enqueue explains them that is written down when it has ended."""
     published: bool = False
     pushed: bool = False
     """Somebody is given messages without asking: what is on its way to him is not seen."""
@@ -153,6 +168,11 @@ def _operation(event: Event) -> OperationKey:
 def _several_lines(event: Event) -> bool:
     """Whether a message shows that its queue is a log, or no single line: priorities, partitions or keys divide it."""
     return any(x is not None for x in (event.prio, event.pos, event.part, event.key))
+
+
+def _late(event: Event) -> bool:
+    """Whether an operation is one line that says when it began, and so may be written down when it has ended."""
+    return event.ph == "" and event.t_lo is not None
 
 
 def _never_answered(inside: Inside, begun: Event | None) -> None:
@@ -213,7 +233,7 @@ class _LinearityPass:
         Nearly all of a long recording with requeues is counted, so this is kept short.
         """
         inside = self.s.queues.get(event.q)
-        if inside is None:
+        if inside is None or inside.unknown or inside.full:
             return False
         if event.ev in ACQUIRES:
             answered = event.ev == "get" and event.ph not in ("invoke", "fail", "info")
@@ -246,11 +266,17 @@ class _LinearityPass:
 
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
+        if _late(event) and inside.n_early:
+            inside.untestable += inside.n_early + inside.empty_early
+            inside.n_early, inside.empty_early, inside.early = 0, 0, []
+            self.leave(inside)  # which of them it explains is not known any more
         inside.published = inside.published or event.ph in ("", "invoke")
         if _several_lines(event) or (event.ph == "ok" and not inside.published):
             self.leave(
                 inside
             )  # of answers alone nobody knows what was never answered, nor since when it was there
+        if event.ph in ("", "invoke") and self._explains(inside, event):
+            return
         if inside.out:
             return
         if event.ph == "fail":
@@ -274,6 +300,19 @@ class _LinearityPass:
             if hi < NEVER:
                 insort(inside.waiting, (hi, event.m))
 
+    def _explains(self, inside: Inside, event: Event) -> bool:
+        """Whether an enqueue written down late is that of a message that was not there when it was taken."""
+        taken = inside.unknown.get(event.m)
+        if taken is None:
+            return False
+        begun = when(event) if event.t_lo is None else event.t_lo
+        if begun > when(taken) or (event.t_lo is None and begun == when(taken)):
+            return False  # at one instant the lines count
+        del inside.unknown[event.m]
+        inside.tested -= 1
+        inside.untestable += 1
+        return True
+
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
         if event.ph == "invoke":
@@ -295,6 +334,11 @@ class _LinearityPass:
             lo = when(begun)
         elif event.ph == "":
             lo = when(event) if event.ev == "get" else ALWAYS
+        if event.ev == "get" and begun is None and inside.full:
+            overlapped = [x for x in inside.full if x.hi >= lo]
+            inside.full = [x for x in inside.full if x.hi < lo]
+            inside.tested -= len(overlapped)
+            inside.untestable += len(overlapped)
         if acquires(event):
             self._taken(inside, event, lo, hi, begun)
         elif event.ev == "get":
@@ -326,8 +370,7 @@ class _LinearityPass:
         value = inside.values.pop(event.m, None)
         inside.tested += value is None or bool(inside.values)
         if value is None:
-            why = f"{event.m} was taken at event {event.i}, but it was not there: never enqueued, or taken before"
-            s.blame(inside, why, [event])
+            self._not_there(inside, event)
             return
         if lo > value.due and value.over:
             over = value.over[-1]
@@ -350,6 +393,12 @@ class _LinearityPass:
                 older.due, older.over = hi, [value.enqueue[0], event]
         del waiting[:kept]
 
+    def _not_there(self, inside: Inside, event: Event) -> None:
+        if event.m in inside.unknown or len(inside.unknown) >= LATE_MOST:
+            self.s.blame(inside, _absent(event), [event])
+        else:
+            inside.unknown[event.m] = event
+
     def _settle(self, event: Event) -> None:
         for q in [event.q] if event.q else list(self.s.held.get(holder(event), ())):
             if event.ev != "ack" and event.requeue is not False:
@@ -367,20 +416,21 @@ class _LinearityPass:
         for empty in inside.empties:
             if earliest <= empty.hi or now <= empty.hi:
                 waiting.append(empty)
-            else:
-                self._judge(inside, empty)
+            elif full := self._judge(inside, empty):
+                inside.full.append(full)
+                if len(inside.full) > LATE_MOST:
+                    self.s.blame(inside, inside.full[0].why, inside.full.pop(0).witness)
         inside.empties = waiting
         horizon = min([earliest, now, *(e.lo for e in waiting)])
         inside.left = [x for x in inside.left if x.hi >= horizon]
 
-    def _judge(self, inside: Inside, empty: Empty) -> None:
+    def _judge(self, inside: Inside, empty: Empty) -> Full | None:
         cover = self._cover(inside, empty)
         if not cover and inside.consumed and inside.values:
             inside.untestable += 1
-            return
+            return None
         inside.tested += 1
-        if cover:
-            self.s.blame(inside, *_full(empty, cover))
+        return _full(empty, cover) if cover else None
 
     def _cover(self, inside: Inside, empty: Empty) -> list[Event]:
         """Enqueues and dequeues of values of which at each instant of the empty dequeue one was inside; or none."""
@@ -417,30 +467,45 @@ class _LinearityPass:
                 why = f"{first.m} was taken at event {first.i}, before anybody enqueued it"
                 self.s.blame(inside, why, [first])
                 inside.violations += inside.n_early - 1
+            for taken in inside.unknown.values():
+                self.s.blame(inside, _absent(taken), [taken])
+            for full in inside.full:
+                self.s.blame(inside, full.why, full.witness)
             if inside.out:
                 continue
-            spare = sorted(map(when, inside.pending.values()))
-            dues = [v for v in inside.values.values() if v.over]
-            if inside.consumed:
-                dues = []  # it may be on its way to a consumer
-            for value in sorted(dues, key=lambda v: (v.due, v.enqueue[0].i)):
-                if spare and spare[0] <= value.due:
-                    del spare[0]
-                    continue
-                over = value.over[-1]
-                why = (
-                    f"{value.m} was enqueued by {value.hi}, before {over.m}; {over.m} was taken by "
-                    f"{value.due} (event {over.i}), but {value.m} never"
-                )
-                self.s.blame(inside, why, [*value.enqueue, *value.over])
-            for empty in inside.empties:
-                if all(when(e) > empty.hi for e in inside.pending.values()):
-                    self._judge(inside, empty)
-                elif there := self._full_throughout(inside, empty):
-                    inside.tested += 1
-                    self.s.blame(inside, *_full(empty, there))
-                else:
-                    inside.untestable += 1
+            self._never_taken(inside)
+            self._found_nothing(inside)
+
+    def _never_taken(self, inside: Inside) -> None:
+        """What is due, and was not taken by a dequeue that has no answer either."""
+        spare = sorted(map(when, inside.pending.values()))
+        dues = [v for v in inside.values.values() if v.over]
+        if inside.consumed:
+            dues = []  # it may be on its way to a consumer
+        for value in sorted(dues, key=lambda v: (v.due, v.enqueue[0].i)):
+            if spare and spare[0] <= value.due:
+                del spare[0]
+                continue
+            over = value.over[-1]
+            why = (
+                f"{value.m} was enqueued by {value.hi}, before {over.m}; {over.m} was taken by "
+                f"{value.due} (event {over.i}), but {value.m} never"
+            )
+            self.s.blame(inside, why, [*value.enqueue, *value.over])
+
+    def _found_nothing(self, inside: Inside) -> None:
+        """Dequeues that found nothing, and that others overlap which never ended."""
+        for empty in inside.empties:
+            found: Full | None = None
+            if all(when(e) > empty.hi for e in inside.pending.values()):
+                found = self._judge(inside, empty)
+            elif there := self._full_throughout(inside, empty):
+                inside.tested += 1
+                found = _full(empty, there)
+            else:
+                inside.untestable += 1
+            if found is not None:
+                self.s.blame(inside, found.why, found.witness)
 
     def _full_throughout(self, inside: Inside, empty: Empty) -> list[Event]:
         """Values of which one was inside at each instant, whatever the unanswered dequeues took; or none.
@@ -461,13 +526,17 @@ class _LinearityPass:
         return [e for span in spans for e in span]
 
 
-def _full(empty: Empty, cover: list[Event]) -> tuple[str, list[Event]]:
+def _absent(taken: Event) -> str:
+    return f"{taken.m} was taken at event {taken.i}, but it was not there: never enqueued, or taken before"
+
+
+def _full(empty: Empty, cover: list[Event]) -> Full:
     names = ", ".join(dict.fromkeys(e.m for e in cover))
     why = (
         f"event {empty.dequeue[-1].i} found the queue empty between {empty.lo} and {empty.hi}, "
         f"although all the while one of {names} was inside"
     )
-    return why, [*cover, *empty.dequeue]
+    return Full(empty.hi, why, [*cover, *empty.dequeue])
 
 
 class QueueLinearizable(SequentialProperty[Queues]):
