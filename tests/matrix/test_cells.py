@@ -39,11 +39,7 @@ def run(
 
 def without_properties(system: QueueSystem) -> QueueSystem:
     """The system judged by the outcome oracle alone."""
-
-    class Unjudged(QueueSystem):
-        properties = ()
-
-    return Unjudged(system.name, system.table, system.harness, system.universes, system.expected)
+    return replace(system, properties=())
 
 
 EXCLUSIVES = "settle exclusives: ; subscribe A | subscribe B"
@@ -111,11 +107,7 @@ def test_what_is_recorded_twice_is_judged_once() -> None:
 
 def judged_by(prop: object) -> QueueSystem:
     """Return the pull queue, judged by one property."""
-
-    class Judged(QueueSystem):
-        properties = (cast(AnyProperty, prop),)
-
-    return Judged("pull", *(getattr(PULL_SYSTEM, f) for f in ("table", "harness", "universes")))
+    return replace(PULL_SYSTEM, properties=(cast(AnyProperty, prop),), expected=())
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 31, 32, 33])

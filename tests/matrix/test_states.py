@@ -6,7 +6,12 @@ import pytest
 
 from seriatim.host import Threads
 from seriatim_models.machines.canonical import UnknownObject, canonical
-from seriatim_models.matrix.queue_scenes import PULL_SYSTEM, PUSH_SYSTEM, QueueSystem
+from seriatim_models.matrix.queue_scenes import (
+    PULL_SYSTEM,
+    PULL_UNIVERSES,
+    PUSH_SYSTEM,
+    QueueSystem,
+)
 from seriatim_models.matrix.scene import Invocation
 from seriatim_models.matrix.states import (
     explore_path,
@@ -95,7 +100,7 @@ def test_a_call_that_cannot_be_made_there_is_refused() -> None:
 
 def test_one_of_two_equal_messages_is_enqueued_first() -> None:
     universe, selector = (
-        next(u for u in PULL_SYSTEM.universes if u.name == name) for name in ("alone", "selector")
+        next(u for u in PULL_UNIVERSES if u.name == name) for name in ("alone", "selector")
     )
     offers = explore_path(PULL_SYSTEM, universe, LIB, []).offers
     twins = {str(o.invocation): str(o.twin_of) for o in offers if o.twin_of is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -22,10 +22,15 @@ from seriatim_models.machines.client.state import pool_outcome, pool_state_text,
 from seriatim_models.machines.single_threaded_host import WouldWait
 from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.own_threads import OwnThreads, WorldOfWaiters
-from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
+from seriatim_models.matrix.scene import (
+    ExpectedDifference,
+    Invocation,
+    MatrixSystem,
+    Universe,
+    Unsettled,
+)
 from seriatim_models.matrix.table_scene import TableScene, label, without
 from seriatim_models.programs.client_scene import ClientScene
-from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.client import CLIENT as PROPERTIES
 
 H = TypeVar("H", bound=ClientScene)
@@ -230,47 +235,6 @@ UNTIL_THE_CHANNELS_END = ExpectedDifference(
 )
 
 
-@dataclass(frozen=True)
-class ClientSystem:
-    """The client with its server, with its universes."""
-
-    name: str = "client"
-    reference: str = "client"
-    unrecorded: tuple[str, ...] = ()
-
-    @property
-    def table(self) -> Mapping[str, ApiCall]:
-        """The calls of the table."""
-        return CLIENT
-
-    @property
-    def universes(self) -> Sequence[ClientUniverse]:
-        """The universes."""
-        return CLIENT_UNIVERSES
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """Every property that reads what a client records."""
-        return PROPERTIES
-
-    @property
-    def expected(self) -> Sequence[ExpectedDifference]:
-        """What the outcome oracle lets pass."""
-        return (TOO_LATE, NEVER_SENT, NOT_ANSWERED, UNTIL_THE_CHANNELS_END)
-
-    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return the calls and their universe: no two universes here differ in names only."""
-        return f"{universe.name}: {', '.join(map(str, calls))}"
-
-    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> ClientMatrixScene:
-        """Return connections on which nothing was called but what the universe gives."""
-        assert isinstance(universe, ClientUniverse)
-        scene = ClientMatrixScene(universe, lib, stage)
-        for text in universe.given:
-            scene.make(Invocation.read(text))
-        return scene
-
-
 def _client(name: str, why: str, *calls: str, **options: Any) -> ClientUniverse:
     return ClientUniverse(name, why, calls=calls, serve=True, **options)
 
@@ -321,7 +285,15 @@ CLIENT_UNIVERSES = (
         ),
     ),
 )  # fmt: skip
-CLIENT_SYSTEM = ClientSystem()
+CLIENT_SYSTEM = MatrixSystem(
+    "client",
+    "client",
+    CLIENT,
+    CLIENT_UNIVERSES,
+    ClientMatrixScene,
+    PROPERTIES,
+    expected=(TOO_LATE, NEVER_SENT, NOT_ANSWERED, UNTIL_THE_CHANNELS_END),
+)
 
 
 # ---- the work pool by itself
@@ -396,47 +368,6 @@ UNTIL_THE_END = ExpectedDifference(
 )
 
 
-@dataclass(frozen=True)
-class PoolSystem:
-    """The work pool, with its universes."""
-
-    name: str = "pool"
-    reference: str = "client"
-    unrecorded: tuple[str, ...] = ()
-
-    @property
-    def table(self) -> Mapping[str, ApiCall]:
-        """The calls of the table, but for making another pool."""
-        return POOL_TABLE
-
-    @property
-    def universes(self) -> Sequence[PoolUniverse]:
-        """The universes."""
-        return POOL_UNIVERSES
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """CH-1 to CH-6; the others are about servers and calls."""
-        return [p for p in PROPERTIES if p.id.startswith("CH")]
-
-    @property
-    def expected(self) -> Sequence[ExpectedDifference]:
-        """What the outcome oracle lets pass."""
-        return (UNTIL_THE_END,)
-
-    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return the calls and their universe: no two universes here differ in names only."""
-        return f"{universe.name}: {', '.join(map(str, calls))}"
-
-    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> PoolMatrixScene:
-        """Return a pool without channels, but for what the universe gives."""
-        assert isinstance(universe, PoolUniverse)
-        scene = PoolMatrixScene(universe, lib, stage)
-        for text in universe.given:
-            scene.make(Invocation.read(text))
-        return scene
-
-
 RACING = tuple(name for name in POOL_TABLE if name not in ("put", "finish", "next"))
 """Calls that are refused, or without effect, in any state in which they can be made, stand beside no other."""
 ADDING = ("register", "unregister", "add")
@@ -491,4 +422,12 @@ POOL_UNIVERSES = (
         serve_less=2,
     ),
 )
-POOL_SYSTEM = PoolSystem()
+POOL_SYSTEM = MatrixSystem(
+    "pool",
+    "client",
+    POOL_TABLE,
+    POOL_UNIVERSES,
+    PoolMatrixScene,
+    [p for p in PROPERTIES if p.id.startswith("CH")],  # the others are about servers and calls
+    expected=(UNTIL_THE_END,),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -11,9 +11,14 @@ from typing import Any, cast
 from seriatim_models.machines.calls import ApiCall
 from seriatim_models.machines.fair.calls import FAIR, FairHarness, waiting
 from seriatim_models.machines.stages import ProgramStage, Stage
-from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
+from seriatim_models.matrix.scene import (
+    ExpectedDifference,
+    Invocation,
+    MatrixSystem,
+    Universe,
+    Unsettled,
+)
 from seriatim_models.matrix.table_scene import TableScene, UnobservedWorld, without
-from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.fair import FAIR as PROPERTIES
 
 ROUNDS = 40
@@ -138,47 +143,6 @@ BETWEEN_TWO = ExpectedDifference(
 )
 
 
-@dataclass(frozen=True)
-class FairSystem:
-    """The fair consumer, with its universes."""
-
-    name: str = "fair"
-    reference: str = "fair"
-    unrecorded: tuple[str, ...] = ()
-
-    @property
-    def table(self) -> Mapping[str, ApiCall]:
-        """The calls of the table, but for making slots."""
-        return TABLE
-
-    @property
-    def universes(self) -> Sequence[FairUniverse]:
-        """The universes."""
-        return UNIVERSES
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """FQ-1 to FQ-4; FQ-5 reads simulations."""
-        return [p for p in PROPERTIES if p.id != "FQ-5"]
-
-    @property
-    def expected(self) -> Sequence[ExpectedDifference]:
-        """What the outcome oracle lets pass."""
-        return (BETWEEN_TWO,)
-
-    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return the calls and their universe: no two universes here differ in names only."""
-        return f"{universe.name}: {', '.join(map(str, calls))}"
-
-    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> FairMatrixScene:
-        """Return a fair consumer to which nothing was delivered but what the universe gives."""
-        assert isinstance(universe, FairUniverse)
-        scene = FairMatrixScene(universe, lib, stage)
-        for text in universe.given:
-            scene.make(Invocation.read(text))
-        return scene
-
-
 UNIVERSES = (
     FairUniverse("one-slot", "one slot, and who wakes the loop", quanta=(1,), serve=True),
     FairUniverse("two-slots", "turns", serve=True),
@@ -186,4 +150,12 @@ UNIVERSES = (
     FairUniverse("full", "the prefetch is used up", quanta=(1,), prefetch=1, serve=True),
     FairUniverse("failing", "handlers raise", quanta=(2,), weights=(1, 2), fails_on=2, serve=True),
 )
-FAIR_SYSTEM = FairSystem()
+FAIR_SYSTEM = MatrixSystem(
+    "fair",
+    "fair",
+    TABLE,
+    UNIVERSES,
+    FairMatrixScene,
+    [p for p in PROPERTIES if p.id != "FQ-5"],  # which reads simulations
+    expected=(BETWEEN_TWO,),
+)

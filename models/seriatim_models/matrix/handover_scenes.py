@@ -16,6 +16,7 @@ import seriatim.queue as reference
 from seriatim import handover
 from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
 from seriatim_models.machines.queue.calls import HANDOVER, HandoverHarness, PlannedMessage
+from seriatim_models.machines.stages import Stage
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     GROUPED,
@@ -23,16 +24,17 @@ from seriatim_models.matrix.queue_scenes import (
     JUST_PULLING,
     ONE,
     PLAIN,
+    QUEUE_PROPERTIES,
     ROUNDS,
     SELECTOR,
+    UNRECORDED,
     M,
     QueueMatrixScene,
-    QueueSystem,
     QueueUniverse,
     Subscriber,
     X,
 )
-from seriatim_models.matrix.scene import Invocation, Offer, Universe, Unsettled
+from seriatim_models.matrix.scene import Invocation, MatrixSystem, Offer, Unsettled
 from seriatim_models.matrix.table_scene import without
 
 TABLE = without(HANDOVER, "pull")
@@ -55,12 +57,15 @@ class HandoverUniverse(QueueUniverse):
 class HandoverMatrixScene(QueueMatrixScene):
     """A queue, and the targets, sessions and connections through which its consumers are served."""
 
-    def __init__(
-        self, universe: HandoverUniverse, harness: HandoverHarness, table: Mapping[str, ApiCall]
-    ) -> None:
-        super().__init__(universe, harness, table)
+    made = HandoverHarness
+    table = TABLE
+    harness: HandoverHarness
+
+    def __init__(self, universe: HandoverUniverse, lib: ModuleType, stage: Stage) -> None:
+        super().__init__(universe, lib, stage)
+        harness = self.harness
         self.scheduler = harness.scheduler
-        kind = _target_class(harness.lib, self)
+        kind = _target_class(lib, self)
         self.targets = [kind(session, f"t{n}") for n, session in enumerate(harness.sessions)]
 
     def end_of(self, name: str) -> reference.Target:
@@ -144,17 +149,6 @@ def _target_class(lib: ModuleType, scene: HandoverMatrixScene) -> type[handover.
     return Target
 
 
-@dataclass(frozen=True)
-class HandoverSystem(QueueSystem):
-    """The hand-over, with its universes."""
-
-    scene_class: Callable[..., QueueMatrixScene] = HandoverMatrixScene
-
-    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return the calls and their universe: no two universes here differ in names only."""
-        return f"{universe.name}: {', '.join(map(str, calls))}"
-
-
 def _universe(
     name: str,
     why: str,
@@ -182,6 +176,13 @@ UNIVERSES = (
     _universe("connections-selector", "one wants what the other passes", (SELECTOR, PLAIN), (M, X), (0, 3)),
     _universe("connections-group", "a group has one owner", (PLAIN, PLAIN), (GROUPED, GROUPED), (0, 3)),
 )  # fmt: skip
-HANDOVER_SYSTEM = HandoverSystem(
-    "handover", TABLE, HandoverHarness, UNIVERSES, (JUST_PULLING, ANY_TURN)
+HANDOVER_SYSTEM = MatrixSystem(
+    "handover",
+    "queue",
+    TABLE,
+    UNIVERSES,
+    HandoverMatrixScene,
+    QUEUE_PROPERTIES,
+    expected=(JUST_PULLING, ANY_TURN),
+    unrecorded=UNRECORDED,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -13,10 +13,15 @@ from seriatim_models.machines.calls import ApiCall
 from seriatim_models.machines.log.calls import LOG, LogHarness, channels, state
 from seriatim_models.machines.log.state import state_text
 from seriatim_models.machines.stages import ProgramStage, Stage
-from seriatim_models.matrix.scene import ExpectedDifference, Invocation, Universe, Unsettled
+from seriatim_models.matrix.scene import (
+    ExpectedDifference,
+    Invocation,
+    MatrixSystem,
+    Universe,
+    Unsettled,
+)
 from seriatim_models.matrix.table_scene import TableScene, UnobservedWorld, without
 from seriatim_models.programs.log import rest
-from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.whitebox.log import LOG as PROPERTIES
 
 MESSAGES = 20
@@ -178,47 +183,6 @@ ASKED_TO_END = ExpectedDifference(
 )
 
 
-@dataclass(frozen=True)
-class LogSystem:
-    """The log, with its universes."""
-
-    name: str = "log"
-    reference: str = "log"
-    unrecorded: tuple[str, ...] = ()
-
-    @property
-    def table(self) -> Mapping[str, ApiCall]:
-        """The calls of the table, but for those that wait, and for positions, of which there are too many."""
-        return TABLE
-
-    @property
-    def universes(self) -> Sequence[LogUniverse]:
-        """The universes."""
-        return UNIVERSES
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """Every property that reads what a log records."""
-        return PROPERTIES
-
-    @property
-    def expected(self) -> Sequence[ExpectedDifference]:
-        """What the outcome oracle lets pass."""
-        return (ASKED_TO_END,)
-
-    def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return the calls and their universe: no two universes here differ in names only."""
-        return f"{universe.name}: {', '.join(map(str, calls))}"
-
-    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> LogMatrixScene:
-        """Return an empty topic, but for what the universe gives."""
-        assert isinstance(universe, LogUniverse)
-        scene = LogMatrixScene(universe, lib, stage)
-        for text in universe.given:
-            scene.make(Invocation.read(text))
-        return scene
-
-
 UNIVERSES = (
     LogUniverse(
         "one-channel",
@@ -239,4 +203,6 @@ UNIVERSES = (
         calls=("publish_one", "notify", "close_topic"),
     ),
 )
-LOG_SYSTEM = LogSystem()
+LOG_SYSTEM = MatrixSystem(
+    "log", "log", TABLE, UNIVERSES, LogMatrixScene, PROPERTIES, expected=(ASKED_TO_END,)
+)

@@ -26,11 +26,12 @@ from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
     Invocation,
+    MatrixSystem,
     Offer,
     Universe,
     Unsettled,
 )
-from seriatim_models.properties import WHITEBOX, AnyProperty
+from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.whitebox.calls import CALLS
 from seriatim_models.properties.whitebox.client import CLIENT
 from seriatim_models.properties.whitebox.fair import FAIR
@@ -74,17 +75,19 @@ class QueueUniverse(Universe):
 class QueueMatrixScene:
     """A queue in a universe. It is the target of all its consumers."""
 
-    def __init__(
-        self, universe: QueueUniverse, harness: QueueHarness, table: Mapping[str, ApiCall]
-    ) -> None:
+    made: type[QueueHarness]
+    table: Mapping[str, ApiCall]
+
+    def __init__(self, universe: QueueUniverse, lib: ModuleType, stage: Stage) -> None:
         self.universe = universe
-        self.harness = harness
-        self.table = table
+        self.harness = self.made(lib, stage, self.end_of, universe.levels)
         self.woken: dict[str, reference.Consumer] = {}
         self.sent: dict[str, list[str]] = {}
         self._wake: dict[str, tuple[Semaphore, ...]] = {}
         """While IO threads serve the consumers: what is released to wake each."""
         self._served: dict[str, reference.Consumer] = {}
+        if universe.timed:
+            stage.host.record("clock", now=0)
 
     # ---- the client's end
 
@@ -350,24 +353,23 @@ def _label(value: Any) -> str:
     return cast(str, getattr(value, "name", None)) or str(value)
 
 
+class PullMatrixScene(QueueMatrixScene):
+    """A queue that is pulled from, in a universe."""
+
+    made = PullHarness
+    table = PULL
+
+
+class PushMatrixScene(QueueMatrixScene):
+    """A queue that pushes, in a universe."""
+
+    made = PushHarness
+    table = PUSH
+
+
 @dataclass(frozen=True)
-class QueueSystem:
-    """A kind of queue, with its universes."""
-
-    name: str
-    table: Mapping[str, ApiCall]
-    harness: type[QueueHarness]
-    universes: tuple[QueueUniverse, ...]
-    expected: tuple[ExpectedDifference, ...] = ()
-    reference: str = "queue"
-    unrecorded: tuple[str, ...] = ("size",)
-    """Two memberships that begin or end add to a list's counter; nobody reads it but a snapshot, which QL-2 judges."""
-    scene_class: Callable[..., QueueMatrixScene] = QueueMatrixScene
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """Every property that reads what a queue records."""
-        return QUEUE_PROPERTIES
+class QueueSystem(MatrixSystem):
+    """A kind of queue, whose universes may differ in the names of consumers and messages only."""
 
     def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
         """Return the calls with the options of consumers and messages, which are numbered as they appear."""
@@ -387,20 +389,10 @@ class QueueSystem:
                 parts.append(numbers[name])
         return "; ".join(parts)
 
-    def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> QueueMatrixScene:
-        """Return a queue without consumers and messages, but for what the universe gives."""
-        assert isinstance(universe, QueueUniverse)
-        scenes: list[QueueMatrixScene] = []
-        harness = self.harness(lib, stage, lambda name: scenes[0].end_of(name), universe.levels)
-        scenes.append(self.scene_class(universe, harness, self.table))
-        if universe.timed:
-            stage.host.record("clock", now=0)
-        for text in universe.given:
-            scenes[0].make(Invocation.read(text))
-        return scenes[0]
-
 
 QUEUE_PROPERTIES = tuple(p for p in WHITEBOX if p not in (*CLIENT, *LOG, *FAIR, *CALLS))
+UNRECORDED = ("size",)
+"""Two memberships that begin or end add to a list's counter; nobody reads it but a snapshot, which QL-2 judges."""
 
 
 # ---- universes
@@ -592,11 +584,23 @@ PASSED_IN_A_GROUP = ExpectedDifference(
     _but_for_message_and_attempt,
 )
 
-PULL_SYSTEM = QueueSystem("pull", PULL, PullHarness, PULL_UNIVERSES, (JUST_PULLING, ANY_TURN))
+PULL_SYSTEM = QueueSystem(
+    "pull",
+    "queue",
+    PULL,
+    PULL_UNIVERSES,
+    PullMatrixScene,
+    QUEUE_PROPERTIES,
+    expected=(JUST_PULLING, ANY_TURN),
+    unrecorded=UNRECORDED,
+)
 PUSH_SYSTEM = QueueSystem(
     "push",
+    "queue",
     PUSH,
-    PushHarness,
     UNIVERSES,
-    (OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD, PASSED_IN_A_GROUP),
+    PushMatrixScene,
+    QUEUE_PROPERTIES,
+    expected=(OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD, PASSED_IN_A_GROUP),
+    unrecorded=UNRECORDED,
 )

@@ -7,7 +7,7 @@ universe, on a stage (one thread, or an execution of the explorer). It interpret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -142,39 +142,39 @@ class ExpectedDifference:
     """Outcome -> what of it is compared."""
 
 
-class MatrixSystem(Protocol):
+@dataclass(frozen=True)
+class MatrixSystem:
     """A system, as the matrix runs it."""
 
-    @property
-    def name(self) -> str:
-        """Its name on the command line."""
-
-    @property
-    def reference(self) -> str:
-        """The name of its modules, as `mutant_modules.load` takes it."""
-
-    @property
-    def table(self) -> Mapping[str, ApiCall]:
-        """Its API calls by name."""
-
-    @property
-    def universes(self) -> Sequence[Universe]:
-        """Its universes, each with a name of its own."""
-
-    @property
-    def properties(self) -> Sequence[AnyProperty]:
-        """The properties that judge its histories."""
-
-    @property
-    def unrecorded(self) -> Collection[str]:
-        """Kinds of cells whose changes are not recorded beside other calls; what they come to is judged at rest."""
-
-    @property
-    def expected(self) -> Sequence[ExpectedDifference]:
-        """What the outcome oracle lets pass, each with its reason."""
+    name: str
+    """Its name on the command line."""
+    reference: str
+    """The name of its modules, as `mutant_modules.load` takes it."""
+    table: Mapping[str, ApiCall]
+    """Its API calls by name."""
+    universes: Sequence[Universe]
+    """Its universes, each with a name of its own."""
+    empty: Callable[
+        [Any, ModuleType, Stage], MatrixScene
+    ]  # Any: each system's own kind of universe
+    """Returns a new scene in a universe, in which no call was made."""
+    properties: Sequence[AnyProperty]
+    """The properties that judge its histories."""
+    expected: tuple[ExpectedDifference, ...] = ()
+    """What the outcome oracle lets pass, each with its reason."""
+    unrecorded: tuple[str, ...] = ()
+    """Kinds of cells whose changes are not recorded beside other calls; what they come to is judged at rest."""
 
     def signature(self, universe: Universe, calls: Sequence[Invocation]) -> str:
-        """Return a text of calls that is the same for calls of another universe that differ in names only."""
+        """Return a text of calls that is the same for calls of another universe that differ in names only.
+
+        It names the universe, where no two differ in names only.
+        """
+        return f"{universe.name}: {', '.join(map(str, calls))}"
 
     def scene(self, universe: Universe, lib: ModuleType, stage: Stage) -> MatrixScene:
         """Return a new scene, in which the calls that the universe gives were made."""
+        scene = self.empty(universe, lib, stage)
+        for text in universe.given:
+            scene.make(Invocation.read(text))
+        return scene

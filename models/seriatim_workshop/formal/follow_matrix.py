@@ -12,19 +12,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, SupportsIndex, cast
 
 import seriatim.queue as reference
 from seriatim_models.explorer import Dpor, World, explore
-from seriatim_models.machines.calls import ApiCall
-from seriatim_models.machines.queue.calls import PushHarness, QueueHarness
-from seriatim_models.machines.stages import WorldStage
+from seriatim_models.machines.queue.calls import PushHarness
+from seriatim_models.machines.stages import Stage, WorldStage
 from seriatim_models.matrix.plan import plan
-from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueSystem, QueueUniverse
+from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueUniverse
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.base import Mutant
@@ -77,14 +77,12 @@ class FollowedScene(QueueMatrixScene):
 
     recorder: Recorder
 
-    def __init__(
-        self, universe: QueueUniverse, harness: QueueHarness, table: Mapping[str, ApiCall]
-    ) -> None:
-        super().__init__(universe, harness, table)
+    def __init__(self, universe: QueueUniverse, lib: ModuleType, stage: Stage) -> None:
+        super().__init__(universe, lib, stage)
         self.given: set[str] = set()
         """Consumers with a wake-up that was not drawn."""
-        if isinstance(harness, PushHarness):
-            harness.jobs = SubmittedJobs(self.recorder)
+        if isinstance(self.harness, PushHarness):
+            self.harness.jobs = SubmittedJobs(self.recorder)
 
     def notify_work(self, consumer: reference.Consumer) -> None:
         """Note the wake-up, as the permit of a client's thread would be, and do what the scene does."""
@@ -105,7 +103,9 @@ def follow_pair(
 ) -> Followed:
     """Follow the schedules of one program of the matrix; the first execution that is no behaviour ends it."""
     of, lib = SYSTEMS[system], load("queue", mutant)
-    assert isinstance(of, QueueSystem)
+    kind = of.empty
+    assert isinstance(kind, type)
+    assert issubclass(kind, QueueMatrixScene), "only systems of queues are followed"
     found = Followed(title(data))
     rejections: list[tuple[str, str]] = []
     began = time.process_time()
@@ -113,9 +113,9 @@ def follow_pair(
     def run(world: World) -> None:
         simulation = Simulation(lib)
         recorder = Recorder(world, simulation)
-        made = type("Scene", (FollowedScene,), {"recorder": recorder})
+        made = type("Scene", (FollowedScene, kind), {"recorder": recorder})
         stage = WorldStage(cast(World, recorder), of.unrecorded)
-        scene = replace(of, scene_class=made).scene(universe_of(of, data.universe), lib, stage)
+        scene = replace(of, empty=made).scene(universe_of(of, data.universe), lib, stage)
         for invocation in data.path:
             scene.make(invocation)
         for n, call in enumerate(data.calls, 1):
