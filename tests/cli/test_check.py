@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from seriatim_models.cli.console import ProgressDisplay
 from seriatim_models.cli.report_builder import edit
 
 
@@ -164,6 +165,16 @@ def test_progress_in_a_pipe_is_one_line_per_program(world: Any, run: Any) -> Non
         "[1/2] enqueue-enqueue",
         "[2/2] enqueue-consume",
     ]
+
+
+def test_progress_of_many_items_in_a_pipe_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`make run` in a pipe had a line for each of 290 mutants."""
+    with ProgressDisplay(290, "mutants").running() as work:
+        for n in range(1, 291):
+            work.finished(f"mutant {n}", 0.0)
+    assert capsys.readouterr().err.splitlines() == ["[290/290] mutant 290: 0.0 s"]
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,7 @@ class ProgressCallback(Protocol):
 
 
 LINE_EVERY = 10.0  # seconds between lines where they cannot be redrawn
+LINES = 20  # of so many items each gets one
 
 
 class ProgressDisplay:
@@ -245,10 +246,11 @@ class ProgressDisplay:
         self._console.print(text, markup=False)
 
     def finished(self, name: str, seconds: float, executions: int = 0) -> None:
-        """Count an item that ended; where lines cannot be redrawn, print one."""
+        """Count an item that ended; where lines cannot be redrawn, print one, of many items one now and then."""
         self._done += 1
         self._progress.update(self._task, completed=self._done, refresh=True)
-        if not self._live:
+        due = self._total <= LINES or self._done == self._total
+        if not self._live and (due or time.monotonic() - self._printed_at > LINE_EVERY):
             detail = f", {quantity(executions, 'execution')}" if executions else ""
             self._line(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s{detail}")
 
