@@ -200,6 +200,7 @@ docs: $(STAMP)
 	@rm -rf build/docs
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees -c spec/guide . build/docs $(ARGS)
 	@$(BIN)/python -m seriatim_workshop.site_links build/docs
+	@$(BIN)/python -m seriatim_workshop.site_heights build/docs
 
 crosscheck-columnar: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.columnar --histories $(or $(HISTORIES),10000) $(ARGS)

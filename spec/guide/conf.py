@@ -42,6 +42,23 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 html_theme = "furo"
 html_title = f"seriatim {version}"
 html_copy_source = False
+html_use_index = False
+
+LONG = 9_000
+"""A page with more characters shows its sections folded, and outside of them its tables and lists of many rows."""
+ROWS = 12
+OPEN = """
+function show() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (const folded of target.querySelectorAll(":scope > details")) folded.open = true;
+  for (let at = target; at; at = at.parentElement) if (at.tagName == "DETAILS") at.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", show);
+addEventListener("DOMContentLoaded", show);
+"""
+"""A link into a part that is folded opens it."""
 
 
 class Directories(SphinxTransform):
@@ -57,6 +74,29 @@ class Directories(SphinxTransform):
             target = link.get("refuri") or link.get("reftarget", "")
             if target and "://" not in target and (here / target).is_dir():
                 link.replace_self(link.children)
+
+
+def _fold(app: Any, document: nodes.document, name: str) -> None:
+    """Fold the parts of a page that is long, so that its sections are seen at once."""
+    if app.builder.format != "html" or len(document.astext()) < LONG:
+        return
+    for page in document.children:
+        if isinstance(page, nodes.section):
+            page[1:] = [shown for part in page[1:] for shown in _parts(part)]
+
+
+def _parts(part: nodes.Node) -> list[nodes.Node]:
+    if isinstance(part, nodes.section):
+        part[1:] = _folded(part[1:])
+    elif len([*part.findall(nodes.row), *part.findall(nodes.list_item)]) > ROWS:
+        return _folded([part])
+    return [part]
+
+
+def _folded(parts: list[nodes.Node]) -> list[nodes.Node]:
+    lines = sum(len(part.astext()) for part in parts) // 100 + 1
+    show = f"<details><summary>Show (some {lines} lines)</summary>"
+    return [nodes.raw("", show, format="html"), *parts, nodes.raw("", "</details>", format="html")]
 
 
 def _from_markdown(
@@ -112,4 +152,6 @@ def setup(app: Any) -> None:
     """What Sphinx calls."""
     app.add_transform(Directories)
     app.connect("autodoc-process-docstring", _from_markdown)
+    app.connect("doctree-resolved", _fold)
+    app.add_js_file(None, body=OPEN)
     app.connect("build-finished", _front_door)
