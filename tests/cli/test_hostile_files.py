@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import zstandard
+from pyarrow import parquet
 
 from seriatim_models.cli import run
 from seriatim_models.conformance.protocol import Fault, parse
 from seriatim_models.history import read_history, write_history
 from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP
+from seriatim_models.history.lines import LINES, lines
 from seriatim_models.pipeline.audit import local
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -152,3 +157,35 @@ def test_a_name_of_any_length_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"i": 1, "ev": "note", "q": "x" * 10**6}) + "\n")
     assert write_history(tmp_path / "b.jsonl", read_history(path).events) == 1
+
+
+@pytest.mark.parametrize("text", [b"\n" * 2**27, b"\0" * 2**27, b"[" + b" " * 2**27 + b"]\n"])
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_what_unpacks_to_a_thousandfold_is_a_sentence(
+    suffix: str, text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two gigabytes of empty lines in two megabytes took minutes."""
+    path = tmp_path / f"a.jsonl.{suffix}"
+    path.write_bytes(gzip.compress(text, 5) if suffix == "gz" else zstandard.compress(text))
+    started = time.process_time()
+    assert run(["audit", str(path), "--engine", "local"]) == 2
+    assert time.process_time() - started < 20
+    assert "packed bytes become more than" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_regular_recording_may_be_packed_well(tmp_path: Path) -> None:
+    """Nothing but numbers that count up, and more lines than a small file may have without a look at its size."""
+    path = tmp_path / "a.jsonl.zst"
+    counted = "".join(f'{{"i":{i},"ev":"note"}}\n' for i in range(LINES + 10_000))
+    path.write_bytes(zstandard.ZstdCompressor(9).compress(counted.encode()))
+    assert sum(1 for _ in lines(path)) == LINES + 10_000
+
+
+def test_a_million_rows_of_one_value_are_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"i": np.zeros(LINES + 1, np.int64), "ev": ["note"] * (LINES + 1)})
+    parquet.write_table(rows, path)
+    assert run(["audit", str(path), "--engine", "local"]) == 2
+    assert f"packed bytes become {LINES + 1:,} rows" in " ".join(capsys.readouterr().err.split())

@@ -1,14 +1,15 @@
 """The lines of a file, plain or compressed, each with its number and byte offset.
 
 The compression is known by the first bytes, not by the name.
-A compressed file that ends too early, or whose bytes do not fit its checksum, raises `HistoryError`
-after the lines before the fault have been given.
+A compressed file that ends too early, whose bytes do not fit its checksum, or that unpacks to far more than a recording
+does (`TIMES`), raises `HistoryError` after the lines before the fault have been given.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,11 @@ from seriatim_models.history.faults import HistoryError
 LINE_MAX = (
     16 * 2**20
 )  # bytes; a longer "line" is a binary file, and must not be held in memory whole
+UNPACKED, LINES = 64 * 2**20, 10**6
+TIMES, LINES_A_BYTE = 200, 4
+"""A packed file may unpack to `UNPACKED` bytes and `LINES` lines, or in proportion to its size if that is more: to
+`TIMES` as many bytes, and `LINES_A_BYTE`. Recordings are packed to a tenth or a fiftieth, a line of numbers that only
+count up to a third of a byte; what a thousandth stands for takes minutes to read, and nobody recorded it."""
 _BLOCK = 2**18
 _FED = 2**9
 """Bytes of zstd decompressed at a time. All that comes of them is held, and four may stand for a block of 128 KiB:
@@ -132,6 +138,9 @@ def lines(path: Path) -> Iterator[Line]:
     number = offset = 0
     try:
         with opened(path) as text:
+            packed = not isinstance(text, io.BufferedReader) or isinstance(text.raw, _Zstd)
+            most = path.stat().st_size if packed else sys.maxsize
+            limit, last = max(UNPACKED, TIMES * most), max(LINES, LINES_A_BYTE * most)
             while raw := text.readline(LINE_MAX):
                 number += 1
                 start, size = offset, len(raw)
@@ -141,7 +150,15 @@ def lines(path: Path) -> Iterator[Line]:
                     if not tail:
                         break
                     size += len(tail)
+                    if offset + size > limit:
+                        break
                 offset += size
+                if offset > limit or number > last:
+                    raise HistoryError(
+                        f"{path}: line {number}: {most:,} packed bytes become more than "
+                        + (f"{last:,} lines" if number > last else f"{limit:,} bytes")
+                        + "; if it is a recording all the same, unpack it first"
+                    )
                 if number == 1:
                     raw = raw.removeprefix(_BOM)
                 yield Line(number, start, raw.rstrip(b"\r\n"))

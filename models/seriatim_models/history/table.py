@@ -22,7 +22,7 @@ from seriatim_models.history.depth import too_deep
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object, header_of
-from seriatim_models.history.lines import Line
+from seriatim_models.history.lines import LINES, LINES_A_BYTE, Line
 
 try:
     import numpy as np
@@ -173,10 +173,14 @@ def _full_rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 def read_header(path: Path) -> Header:
     """The header that a Parquet history carries in its key-value metadata, or an empty one. Raises `HistoryError`."""
     try:
-        schema = pq.read_schema(path)
+        metadata = pq.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
         names, held = schema.names, (schema.metadata or {}).get(_HEADER)
     except _DAMAGE as error:
         raise HistoryError(f"{path}: not readable as Parquet: {error}") from error
+    size = path.stat().st_size
+    if metadata.num_rows > max(LINES, LINES_A_BYTE * size):
+        raise HistoryError(f"{path}: {size:,} packed bytes become {metadata.num_rows:,} rows")
     for needed in ("i", "ev"):
         if needed not in names:
             raise HistoryError(f"{path}: column {needed}: missing, so this is no history")
