@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -242,7 +241,7 @@ def _searched(
         ProgressDisplay(1, "searches").running() as work,
         work.item(system.name) as report_count,
     ):
-        return search(system, chosen, bounds, seed, _progress(work.describe, report_count))
+        return search(system, chosen, bounds, seed, work.describing(report_count))
 
 
 def _named(profile: str | None, script: Script | None) -> str:
@@ -253,18 +252,6 @@ def _named(profile: str | None, script: Script | None) -> str:
     if named:
         find_profile(named)
     return named
-
-
-def _progress(
-    describe: Callable[[str], None], report_count: Callable[[int], None]
-) -> Callable[[str, int], None]:
-    """What shows the progress of a search: what is going on, and how many scripts were run."""
-
-    def on_progress(what: str, count: int) -> None:
-        describe(what)
-        report_count(count)
-
-    return on_progress
 
 
 def _script(path: str) -> Script:

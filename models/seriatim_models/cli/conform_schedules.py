@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +71,7 @@ def conform_schedules(
                         seconds=seconds,
                         seed=seed,
                         programs=programs,
-                        on_progress=_shown(work.describe, count),
+                        on_progress=work.describing(count),
                     )
         except (Fault, ScriptError, ExplorerError) as error:
             raise UsageError(str(error)) from error
@@ -87,16 +86,6 @@ def conform_schedules(
     _print(targets, outcome)
     targets.write(report)
     return report.exit_code
-
-
-def _shown(
-    describe: Callable[[str], None], count: Callable[[int], None]
-) -> Callable[[str, int], None]:
-    def on_progress(what: str, programs: int) -> None:
-        describe(what)
-        count(programs)
-
-    return on_progress
 
 
 def _report(implementation: ClientTarget, outcome: ScheduleOutcome) -> Report:

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -234,6 +234,15 @@ class ProgressDisplay:
     def describe(self, description: str) -> None:
         """Show what is being worked on."""
         self._progress.update(self._task, description=description, note="", refresh=True)
+
+    def describing(self, report: ProgressCallback) -> Callable[[str, int], None]:
+        """Return what shows both what is being worked on and how much of it is done, by the item's callback."""
+
+        def show(what: str, count: int) -> None:
+            self.describe(what)
+            report(count)
+
+        return show
 
     def note(self, name: str, text: str) -> None:
         """Show the progress of one item."""

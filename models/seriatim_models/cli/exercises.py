@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
-import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.conformance.patience import interrupted
 from seriatim_models.explorer import Result, World, explore
 from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.report.lessons import Lesson
@@ -48,7 +47,7 @@ def check(lesson: Lesson, mine: Path) -> dict[str, Result]:
     answer = _answer(mine)
     _check_shape(lesson.start, answer, mine)
     results: dict[str, Result] = {}
-    with _faults_are_the_learners(mine), _time_limit():
+    with _faults_are_the_learners(mine), interrupted(SECONDS, _Endless()):
         programs = judge(answer) or {}
     for name, program in programs.items():
         with _faults_are_the_learners(mine):
@@ -62,7 +61,7 @@ def check(lesson: Lesson, mine: Path) -> dict[str, Result]:
 def _answer(mine: Path) -> ModuleType:
     """The learner's file as a module."""
     try:
-        with _faults_are_the_learners(mine), _time_limit():
+        with _faults_are_the_learners(mine), interrupted(SECONDS, _Endless()):
             return _module(mine.resolve(), NAME)
     except OSError as error:
         raise UsageError(f"cannot read {mine}: {error.strerror}") from error
@@ -175,25 +174,3 @@ def _where(error: BaseException, file: Path) -> str:
         if Path(frame.filename) == file.resolve()
     ]
     return f"line {through[-1]}" if through else ""
-
-
-@contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    """Interrupt what runs longer than `SECONDS`, where the system has such an alarm."""
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise _Endless
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

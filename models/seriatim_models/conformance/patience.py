@@ -5,15 +5,20 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from seriatim_models.conformance.protocol import Fault
 
 
+def limited(seconds: float, what: str) -> AbstractContextManager[None]:
+    """Raise `Fault` in what runs inside, if it takes longer; see `interrupted`."""
+    return interrupted(seconds, Fault("silent", f"gave no answer to {what} within {seconds:g} s"))
+
+
 @contextmanager
-def limited(seconds: float, what: str) -> Iterator[None]:
-    """Raise `Fault` in what runs inside, if it takes longer.
+def interrupted(seconds: float, error: BaseException) -> Iterator[None]:
+    """Raise `error` in what runs inside, if it takes longer.
 
     By an alarm signal, which reaches the main thread alone: elsewhere, and on Windows, nothing is limited.
     """
@@ -24,7 +29,7 @@ def limited(seconds: float, what: str) -> Iterator[None]:
         return
 
     def late(number: int, frame: FrameType | None) -> None:
-        raise Fault("silent", f"gave no answer to {what} within {seconds:g} s")
+        raise error
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

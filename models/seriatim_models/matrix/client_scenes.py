@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -24,10 +24,12 @@ from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.own_threads import OwnThreads, WorldOfWaiters
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
+    Instead,
     Invocation,
     MatrixSystem,
     Universe,
     Unsettled,
+    without_one,
 )
 from seriatim_models.matrix.table_scene import TableScene, label, without
 from seriatim_models.programs.client_scene import ClientScene
@@ -165,7 +167,6 @@ UNANSWERED = ("ack", "nack", "reject", "publish")
 
 LATE = "late"
 """What the caller sees of a call whose time limit is over."""
-Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
 
 
 def limited(call: Invocation) -> bool:
@@ -179,24 +180,10 @@ def _answered_late(universe: Universe, calls: tuple[Invocation, ...]) -> Instead
         yield replace(cast(ClientUniverse, universe), late=True), calls
 
 
-def _not_sent(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls without one that has a time limit."""
-    for n, call in enumerate(calls):
-        if limited(call):
-            yield universe, (*calls[:n], *calls[n + 1 :])
-
-
 def _but_for_the_late(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an outcome without the calls whose time limit was over."""
     returned = {call: result for call, result in outcome["returned"].items() if result != LATE}
     return {**outcome, "returned": returned}
-
-
-def _ignored(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls without one that is not answered."""
-    for n, call in enumerate(calls):
-        if call.call in UNANSWERED:
-            yield universe, (*calls[:n], *calls[n + 1 :])
 
 
 def _but_for_nothing(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,7 +203,7 @@ def _but_for_what_the_closed_got(outcome: Mapping[str, Any]) -> Mapping[str, Any
 NOT_ANSWERED = ExpectedDifference(
     "a publish or a settlement that is sent while the server closes its channel is ignored there, and nobody tells "
     "its caller: all else is as if it had not been made",
-    _ignored,
+    without_one(lambda universe, call: call.call in UNANSWERED),
     _but_for_nothing,
 )
 TOO_LATE = ExpectedDifference(
@@ -225,7 +212,7 @@ TOO_LATE = ExpectedDifference(
 )
 NEVER_SENT = ExpectedDifference(
     "a call may end at its time limit while it waits for its turn: it was never sent",
-    _not_sent,
+    without_one(lambda universe, call: limited(call)),
     _but_for_the_late,
 )
 UNTIL_THE_CHANNELS_END = ExpectedDifference(

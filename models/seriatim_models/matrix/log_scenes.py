@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -15,6 +15,7 @@ from seriatim_models.machines.log.state import state_text
 from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
+    Instead,
     Invocation,
     MatrixSystem,
     Universe,
@@ -161,9 +162,7 @@ def _all(topic: reference.Topic) -> list[reference.Delivery]:
     return found
 
 
-def _not_consumed(
-    universe: Universe, calls: tuple[Invocation, ...]
-) -> Iterator[tuple[Universe, tuple[Invocation, ...]]]:
+def _not_consumed(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
     """Yield the calls without those that consume."""
     rest = tuple(call for call in calls if call.call != "consume_one")
     if len(rest) < len(calls):

@@ -25,11 +25,13 @@ from seriatim_models.machines.queue.calls import (
 from seriatim_models.machines.stages import ProgramStage, Stage
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
+    Instead,
     Invocation,
     MatrixSystem,
     Offer,
     Universe,
     Unsettled,
+    without_one,
 )
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.whitebox.calls import CALLS
@@ -447,22 +449,12 @@ PULL_UNIVERSES = (
 # ---- what the outcome oracle lets pass
 
 
-def _immediate(universe: QueueUniverse, call: Invocation) -> bool:
+def _immediate(universe: Universe, call: Invocation) -> bool:
     """Whether a call enqueues an immediate message."""
+    assert isinstance(universe, QueueUniverse)
     if call.call != "enqueue":
         return False
     return universe.messages[int(call.arguments[0][1:]) - 1].special == "immediate"
-
-
-Instead = Iterator[tuple[Universe, tuple[Invocation, ...]]]
-
-
-def _never_enqueued(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls without one that enqueues an immediate message."""
-    assert isinstance(universe, QueueUniverse)
-    for n, call in enumerate(calls):
-        if _immediate(universe, call):
-            yield universe, (*calls[:n], *calls[n + 1 :])
 
 
 def _but_for_immediate(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -549,7 +541,7 @@ def _but_for_message_and_attempt(outcome: Mapping[str, Any]) -> Mapping[str, Any
 OVERTAKING = ExpectedDifference(
     "an immediate message behind one whose delivery is under way may not overtake it, and its publisher does not "
     "wait: it is discarded, and all else is as if it had not been enqueued",
-    _never_enqueued,
+    without_one(_immediate),
     _but_for_immediate,
 )
 JUST_PULLING = ExpectedDifference(

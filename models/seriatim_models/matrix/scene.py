@@ -114,11 +114,26 @@ class Universe:
     """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 
 
-def _as_they_are(
-    universe: Universe, calls: tuple[Invocation, ...]
-) -> Iterable[tuple[Universe, tuple[Invocation, ...]]]:
+Instead = Iterable[tuple[Universe, tuple[Invocation, ...]]]
+"""Other calls, or the same in another universe."""
+
+
+def _as_they_are(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
     """Return the calls as they are."""
     return [(universe, calls)]
+
+
+def without_one(
+    which: Callable[[Universe, Invocation], bool],
+) -> Callable[[Universe, tuple[Invocation, ...]], Instead]:
+    """Return what yields calls without one of them of which `which` is true."""
+
+    def left(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+        for n, call in enumerate(calls):
+            if which(universe, call):
+                yield universe, (*calls[:n], *calls[n + 1 :])
+
+    return left
 
 
 def _whole(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -134,9 +149,7 @@ class ExpectedDifference:
     """
 
     why: str
-    instead: Callable[
-        [Universe, tuple[Invocation, ...]], Iterable[tuple[Universe, tuple[Invocation, ...]]]
-    ] = _as_they_are
+    instead: Callable[[Universe, tuple[Invocation, ...]], Instead] = _as_they_are
     """(universe, calls) -> other calls, or the same in another universe, whose orders are compared with."""
     compared: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _whole
     """Outcome -> what of it is compared."""

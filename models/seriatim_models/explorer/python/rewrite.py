@@ -611,15 +611,14 @@ class Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST:
         """`for x in a`."""
         node.iter = self.iterated(node.iter)
-        after: list[ast.stmt] = []
-        node.target = self.plain(node.target, after, node)
-        node.body = [*after, *self.block(node.body)]
-        node.orelse = self.block(node.orelse)
-        return node
+        return self._looped(node)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
         """`async for x in a`: methods of `a` run."""
         node.iter = self.visited(node.iter)
+        return self._looped(node)
+
+    def _looped(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         after: list[ast.stmt] = []
         node.target = self.plain(node.target, after, node)
         node.body = [*after, *self.block(node.body)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -177,21 +177,12 @@ class Conservation(LifecycleProperty):
         )
         summary.suspects.append(Suspect(before, after, why, settled))
 
-    def map(self, events: Iterable[Event]) -> ConservationSummary:
-        out = ConservationSummary()
-        for event in events:
-            self.add(out, event)
-            out.n += 1
-        for key, steps in out.lifecycles.items():
-            out.lifecycles[key] = self._compact(out, steps)
-        return out
-
-    def add(self, out: ConservationSummary, event: Event) -> None:
-        """Take in the event at position `out.n`, without judging it yet."""
+    def add(self, out: Lifecycles, event: Event) -> None:
+        assert isinstance(out, ConservationSummary)
         if event.ev == GAP and event.args.get("fault"):
             out.traffic.faults.append(PlacedEvent(out.n, event))
             return
-        self._add(out, event)
+        super().add(out, event)
         self._traffic(out, event)
 
     def _traffic(self, out: ConservationSummary, event: Event) -> None:
@@ -262,6 +253,7 @@ class Conservation(LifecycleProperty):
         not from an event.
         """
         summary = self.map(witness)
+        assert isinstance(summary, ConservationSummary)
         summary.published = True
         summary.sessions.kinds.begun |= summary.sessions.kinds.numbered
         return self.finish(summary)

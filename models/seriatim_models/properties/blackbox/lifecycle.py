@@ -391,15 +391,16 @@ class LifecycleProperty(Property[Lifecycles]):
         raise NotImplementedError
 
     def map(self, events: Iterable[Event]) -> Lifecycles:
-        out = Lifecycles()
+        out: Lifecycles = self.summary_type()
         for event in events:
-            self._add(out, event)
+            self.add(out, event)
             out.n += 1
         for key, steps in out.lifecycles.items():
             out.lifecycles[key] = self._compact(out, steps)
         return out
 
-    def _add(self, out: Lifecycles, event: Event) -> None:
+    def add(self, out: Lifecycles, event: Event) -> None:
+        """Take in the event at position `out.n`, without judging it yet."""
         ev = event.ev
         if ev == "get" and not event.m:
             out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)

@@ -272,6 +272,4 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
                 state.queues[key.q].forget(key.m)
 
     def close(self, state: RequeueEnds) -> Finding:
-        tally = CaseCounts()
-        tally.join(state.tally)
-        return tally.finding(self.id)
+        return state.tally.finding(self.id)
