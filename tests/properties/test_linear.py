@@ -177,11 +177,11 @@ def test_p20_a_dequeue_without_an_answer_may_have_taken_what_is_missing() -> Non
 def test_p20_keeps_silent_where_messages_come_back(ev: str) -> None:
     at: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
     events = [
-        Event(i=0, t=0, ev="publish", m="a", q="q"),
-        Event(i=1, t=1, ev="publish", m="b", q="q"),
-        Event(i=2, t=2, ev="get", m="a", q="q", **at),
+        Event(i=0, t=0, ev="publish", m="a", q="q", lvl="broker"),
+        Event(i=1, t=1, ev="publish", m="b", q="q", lvl="broker"),
+        Event(i=2, t=2, ev="get", m="a", q="q", lvl="broker", **at),
         Event(i=3, t=3, ev=ev, q="" if ev in ("recover", "ch_close") else "q", ms=["a"], m="a", **at),
-        Event(i=4, t=4, ev="get", m="a", q="q", **at),
+        Event(i=4, t=4, ev="get", m="a", q="q", lvl="broker", **at),
     ]  # fmt: skip
     found = P20.check(events)
     assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.OK, 1, 1)

@@ -360,6 +360,8 @@ def test_the_next_queue_is_held_to_what_it_declares() -> None:
         ({"t": 4}, {"t": 5, "rec": "s"}, Verdict.VIOLATED),
         ({"t": 4}, {"t": 6, "t_lo": 3}, Verdict.INCONCLUSIVE),  # it may have begun before
         ({}, {}, Verdict.VIOLATED),
+        ({"t": 4}, {"t": 5, "ph": ""}, Verdict.INCONCLUSIVE),  # perhaps written when it returned
+        ({"t": 4}, {"t": 5, "ph": "", "lvl": "wire"}, Verdict.VIOLATED),
     ],
 )
 def test_given_before_it_was_sent_is_so_by_the_stamps_too(
@@ -368,6 +370,6 @@ def test_given_before_it_was_sent_is_so_by_the_stamps_too(
     common: dict[str, Any] = {"m": "m1", "q": "q", "conn": "c", "ch": 1, "rec": "r", "clk": "host"}
     events = [
         Event(i=0, ev="deliver", autoack=True, dtag=1, **(common | given)),
-        Event(i=1, ev="publish", **(common | sent)),
+        Event(i=1, ev="publish", **(common | {"ph": "invoke"} | sent)),
     ]
     assert BY_ID["P1"].check(events).verdict is verdict

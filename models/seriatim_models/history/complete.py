@@ -16,6 +16,7 @@ recorder left the field empty:
 | attempt | deliver, get | 2 if the flag says that it is the first, though another one of the message is recorded |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
+| op | the phases of an ack, nack or reject | its beginning, as a negative number, where calls have no numbers |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
 | dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
@@ -406,6 +407,8 @@ class Completion(msgspec.Struct):
     """Gets under way where there are no channels, and when they began."""
     _sent: dict[tuple[object, ...], None] = {}
     """Settlements under way where there are no channels; the latest `SENT_KEPT`."""
+    _unnumbered: dict[tuple[object, ...], int] = {}
+    """Numbers of settlements under way whose recorder gives none; the latest `SENT_KEPT`."""
     _doubts: int = 0
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
     _opens: set[str] = set()
@@ -431,6 +434,8 @@ class Completion(msgspec.Struct):
             event = msgspec.structs.replace(event, conn=event.rec)
         if event.ev in SETTLES and event.m and event.ms is None:
             event = msgspec.structs.replace(event, ms=[event.m])
+        if event.ev in SETTLES and event.ph and event.op is None:
+            event = self._numbered(event)
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
         self._takers.take(event)
@@ -801,6 +806,18 @@ class Completion(msgspec.Struct):
         if event.ph != "fail":
             self._settle(event, channel)  # by now, and nobody knows since when
         return {"t_lo": ANY_TIME}
+
+    def _numbered(self, event: Event) -> Event:
+        """A settlement of a recorder without numbers: its answer is joined to the latest alike of its client."""
+        by = event.proc if event.ch is None else event.ch
+        key = (event.rec, event.conn, by, event.ev, event.dtag, event.multiple, *(event.ms or ()))
+        if event.ph != "invoke":
+            op = self._unnumbered.pop(key, None)
+            return event if op is None else msgspec.structs.replace(event, op=op)
+        self._unnumbered[key] = -1 - event.i
+        if len(self._unnumbered) > SENT_KEPT:
+            del self._unnumbered[next(iter(self._unnumbered))]
+        return msgspec.structs.replace(event, op=-1 - event.i)
 
     def _settled_without_channel(self, event: Event) -> dict[str, object]:
         key = (*_operation(event), event.ev, event.dtag, *(event.ms or ()))

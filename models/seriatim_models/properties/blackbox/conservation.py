@@ -507,10 +507,13 @@ class Conservation(LifecycleProperty):
 
 
 def _stamped_before(sent: Event, given: Event) -> bool:
-    """Whether by their times a publish can have begun before a delivery, though it was recorded behind it.
+    """Whether a publish can have begun before a delivery, though it was recorded behind it.
 
-    At the same instant one recorder's order counts; that of two says nothing.
+    Their times may say so; at the same instant one recorder's order counts, and that of two says nothing. Above a
+    client library a publish without phases and bounds may be written down when the call returns.
     """
+    if sent.ph == "" and sent.t_lo is None and sent.lvl in ("", "api"):
+        return True
     begun = sent.t if sent.t_lo is None else sent.t_lo
     until = given.t if given.t_hi is None else given.t_hi
     if begun is None or until is None:

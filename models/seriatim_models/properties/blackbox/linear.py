@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -107,6 +107,8 @@ class Inside(msgspec.Struct):
     """One queue."""
 
     values: dict[str, Value] = {}
+    unended: int = 0
+    """How many of the values are on their way in for ever: of them only that they were sent is known."""
     waiting: list[tuple[Time, str]] = []
     """Values without a deadline whose enqueue has ended, by when."""
     pending: dict[OperationKey, Event] = {}
@@ -171,8 +173,15 @@ def _several_lines(event: Event) -> bool:
 
 
 def _late(event: Event) -> bool:
-    """Whether an operation is one line that says when it began, and so may be written down when it has ended."""
-    return event.ph == "" and event.t_lo is not None
+    """Whether an operation is one line, which may be written down when it has ended."""
+    return event.ph == "" and (event.t_lo is not None or event.lvl in ("", "api"))
+
+
+def _begun(event: Event) -> Time:
+    """From when on a publish can have been under way."""
+    if event.t_lo is not None:
+        return event.t_lo
+    return ALWAYS if _late(event) else when(event)
 
 
 def _never_answered(inside: Inside, begun: Event | None) -> None:
@@ -254,6 +263,7 @@ class _LinearityPass:
             inside.out = True
             self.n_judged -= 1
             inside.untestable += len(inside.empties)
+            inside.unended = 0
             for held in (inside.values, inside.waiting, inside.empties, inside.left):
                 held.clear()
 
@@ -292,11 +302,12 @@ class _LinearityPass:
         elif value is not None and event.ph != "info":
             self.leave(inside)  # two copies of one name
         elif value is None and event.ph != "info":
-            lo = event.t_lo if event.t_lo is not None else t
+            lo = _begun(event)
             hi: Time = NEVER
             if event.ph == "":
-                hi = event.t_hi if event.t_hi is not None else t
+                hi = event.t_hi if event.t_hi is not None else t if event.lvl in EXACT else NEVER
             inside.values[event.m] = Value(event.m, lo, hi, [event])
+            inside.unended += event.ph == "" and hi == NEVER
             if hi < NEVER:
                 insort(inside.waiting, (hi, event.m))
 
@@ -305,7 +316,7 @@ class _LinearityPass:
         taken = inside.unknown.get(event.m)
         if taken is None:
             return False
-        begun = when(event) if event.t_lo is None else event.t_lo
+        begun = _begun(event)
         if begun > when(taken) or (event.t_lo is None and begun == when(taken)):
             return False  # at one instant the lines count
         del inside.unknown[event.m]
@@ -332,8 +343,8 @@ class _LinearityPass:
             lo = event.t_lo
         elif begun is not None:
             lo = when(begun)
-        elif event.ph == "":
-            lo = when(event) if event.ev == "get" else ALWAYS
+        elif event.ph == "" and event.ev == "get" and event.lvl in EXACT:
+            lo = when(event)
         if event.ev == "get" and begun is None and inside.full:
             overlapped = [x for x in inside.full if x.hi >= lo]
             inside.full = [x for x in inside.full if x.hi < lo]
@@ -342,7 +353,7 @@ class _LinearityPass:
         if acquires(event):
             self._taken(inside, event, lo, hi, begun)
         elif event.ev == "get":
-            if inside.out or inside.pushed:
+            if inside.out or inside.pushed or lo == ALWAYS:
                 inside.untestable += 1
             elif not inside.published:
                 inside.empty_early += 1
@@ -368,10 +379,14 @@ class _LinearityPass:
             inside.n_early += 1
             return
         value = inside.values.pop(event.m, None)
-        inside.tested += value is None or bool(inside.values)
         if value is None:
+            inside.tested += 1
             self._not_there(inside, event)
             return
+        inside.unended -= value.hi == NEVER and value.enqueue[0].ph == ""
+        beside = len(inside.values) > inside.unended
+        inside.tested += beside
+        inside.untestable += bool(inside.values) and not beside
         if lo > value.due and value.over:
             over = value.over[-1]
             why = (
@@ -531,7 +546,7 @@ def _absent(taken: Event) -> str:
 
 
 def _full(empty: Empty, cover: list[Event]) -> Full:
-    names = ", ".join(dict.fromkeys(e.m for e in cover))
+    names = ", ".join(dict.fromkeys(e.m for e in cover if e.m))
     why = (
         f"event {empty.dequeue[-1].i} found the queue empty between {empty.lo} and {empty.hi}, "
         f"although all the while one of {names} was inside"
