@@ -63,6 +63,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import deal
+
 from seriatim.host import Cell, Host, operation
 
 T = TypeVar("T")
@@ -456,6 +458,11 @@ class Topic:
                 return
 
 
+@deal.pre(lambda segment: 0 <= segment < 10**8, message="LC-8: a ninth digit would hide the file")
+@deal.ensure(
+    lambda segment, result: result[-4:] == ".log" and int(result[:-4]) == segment,
+    message="LC-8: the name says which segment it is",
+)
 def segment_name(segment: int) -> str:
     """Return the name of a segment's file."""
     return f"{segment:08}.log"

@@ -550,11 +550,14 @@ def show(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, Sy
 def rewind(s: SymbolicState, t: Term, e: Term, c: Term, k: Term) -> tuple[Term, SymbolicState]:
     """A fresh pointer object, moved back if it had gone past the entry, and fresh also if not (rule 4).
 
-    Any thread may do so at any time: it costs a look and never harms. A debt is what it must not leave out.
+    Any thread may do so at any time: it costs a look and never harms. A debt is what it must not leave out; the
+    fresh object pays that for whatever is not before it.
     """
     back = If(s.place(e) < s.pointer(c), s.place(e), s.pointer(c))
     guard = And(s.acquires(c), s.known(c), linked(s, e), Not(s.used(k)))
-    return guard, moved(s, c, back, k).but(owes=at(s.owes, t, e, c, False))
+    return guard, moved(s, c, back, k).but(
+        owes=lambda u, f, d: And(s.owes(u, f, d), Not(And(u == t, d == c, s.place(f) >= back)))
+    )
 
 
 @SYSTEM.action(t=Thread, e=Entry)

@@ -7,11 +7,12 @@ that it is not so any more: it, or somebody else, has delivered the message. A j
 comes to every consumer until it finds nothing for that one (rule 6).
 
 Whoever raises the flag submits the job, by a permit of the executor, and one of the executor's threads draws that.
+If the executor refuses it, its caller gets the error, and is bound to ask again.
 How a message stops being deliverable, `entries` and `consumers` say. That a permit which lies there is drawn some time
 is the executor's promise. Browsers, and who is served first, are not here.
 """
 
-from z3 import And, BoolSort, DeclareSort, Implies, Not, Or
+from z3 import And, BoolSort, DeclareSort, If, Implies, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
@@ -39,7 +40,7 @@ SYSTEM.declare("drawn", Thread, Bool)  # it has drawn that, and not begun the jo
 SYSTEM.declare("looks", Thread, Bool)  # it runs a job
 SYSTEM.declare(
     "seen", Thread, Consumer, Message, Bool
-)  # at some moment of its job this could not go there, or another job was pending
+)  # at some moment of its job this could not go there, or another job had still to come
 
 
 @SYSTEM.initially
@@ -131,6 +132,21 @@ def submit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 
 
 @SYSTEM.action(t=Thread)
+def be_refused(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The executor refuses the job. The thread lowers the flag, and has to ask again, on everybody's account."""
+    return s.to_submit(t), s.but(
+        to_submit=at(s.to_submit, t, False),
+        pending=at(s.pending, False),
+        maker=lambda c, m: If(s.deliverable(c, m), t, s.maker(c, m)),
+        bound=lambda u, c, m: Or(s.bound(u, c, m), And(u == t, s.deliverable(c, m))),
+        followed=lambda c, m: And(s.followed(c, m), Not(s.deliverable(c, m))),
+        offerer=lambda m: If(s.offered(m), t, s.offerer(m)),
+        owes=lambda u, m: Or(s.owes(u, m), And(u == t, s.offered(m))),
+        answered=lambda m: And(s.answered(m), Not(s.offered(m))),
+    )
+
+
+@SYSTEM.action(t=Thread)
 def draw_permit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """A thread of the executor that runs no job draws the permit."""
     return And(s.lies(), Not(s.looks(t))), s.but(lies=at(s.lies, False), drawn=at(s.drawn, t, True))
@@ -161,6 +177,15 @@ def see(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicStat
     return And(s.looks(t), Not(s.deliverable(c, m))), s.but(seen=at(s.seen, t, c, m, True))
 
 
+@SYSTEM.action(t=Thread, u=Thread, c=Consumer, m=Message)
+def leave_it_to_its_maker(
+    s: SymbolicState, t: Term, u: Term, c: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """Whoever made this deliverable is bound to see to a job that begins after that moment: this one may miss it."""
+    guard = And(s.looks(t), s.bound(u, c, m), u != t)
+    return guard, s.but(seen=at(s.seen, t, c, m, True))
+
+
 @SYSTEM.action(t=Thread)
 def leave_it_to_the_next(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """A job that makes another one pending, or finds that one is, need not look any further."""
@@ -169,7 +194,7 @@ def leave_it_to_the_next(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState
 
 @SYSTEM.action(t=Thread)
 def end_job(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """It has come to every consumer, until there was nothing for it or another job was pending."""
+    """It has come to every consumer, until there was nothing for it or another job had still to come."""
     everything = every(Consumer, Message, lambda c, m: s.seen(t, c, m))
     return And(s.looks(t), everything), s.but(looks=at(s.looks, t, False))
 
@@ -259,6 +284,15 @@ def comes_during_a_job(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
     return And(s.looks(t), s.seen(t, c, m), s.deliverable(c, m), s.pending())
 
 
+@SYSTEM.witness(t=Thread, u=Thread, c=Consumer, m=Message)
+def misses_what_is_on_its_way(s: SymbolicState, t: Term, u: Term, c: Term, m: Term) -> Term:
+    """The only job has looked at everything, and something could go somewhere all the while: its maker is not done."""
+    everything = every(Consumer, Message, lambda d, n: s.seen(t, d, n))
+    only = And(s.looks(t), every(Thread, lambda v: Implies(s.looks(v), v == t)), Not(s.pending()))
+    before = And(s.deliverable(c, m), s.followed(c, m))
+    return And(only, everything, before, s.bound(u, c, m), u != t)
+
+
 # ---- broken variants
 
 
@@ -303,3 +337,21 @@ def begin_and_keep_the_flag(s: SymbolicState, t: Term) -> tuple[Term, SymbolicSt
     """A job that begins leaves the flag as it is: what comes during it finds the flag up, and submits no other."""
     guard, after = begin_job(s, t)
     return guard, after.but(pending=s.pending)
+
+
+@SYSTEM.broken(
+    "leave_it_to_its_maker", "somebody_comes", "WK-1", "a job submitted before the rewind",
+    t=Thread, u=Thread, c=Consumer, m=Message,
+)  # fmt: skip
+def leave_it_to_who_is_done(
+    s: SymbolicState, t: Term, u: Term, c: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """A job leaves what could go to somebody to a thread that made it so and is bound to nothing any more."""
+    guard = And(s.looks(t), s.deliverable(c, m), s.maker(c, m) == u, u != t)
+    return guard, leave_it_to_its_maker(s, t, u, c, m)[1]
+
+
+@SYSTEM.broken("be_refused", "somebody_comes", "WK-1", "a refusal that nobody makes good", t=Thread)
+def be_refused_in_silence(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Who is refused lowers the flag, and goes its way: others have found that a job was pending."""
+    return s.to_submit(t), s.but(to_submit=at(s.to_submit, t, False), pending=at(s.pending, False))

@@ -570,6 +570,35 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "announce what is released before its group is left, too": (
+        "group-released",
+        (
+            (
+                "        if ok:\n            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n            else:\n"
+                "                self._announce(entry)\n",
+                "        if ok:\n            self._announce(entry)\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n",
+            ),
+        ),
+    ),
+    "announce what is released first, then the rest of its group": (
+        "group-released",
+        (
+            (
+                "                self._announce_group(entry.message.group)\n            else:\n"
+                "                self._announce(entry)\n",
+                "                self._announce(entry)\n"
+                "                for other in self.entries:\n"
+                "                    mine = other.message.group == entry.message.group\n"
+                "                    if mine and other is not entry and other.available():\n"
+                "                        self._announce(other)\n"
+                "            else:\n"
+                "                self._announce(entry)\n",
+            ),
+        ),
+    ),
     "drop what has expired when it is seen": (
         "expiring",
         (
@@ -662,6 +691,31 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
             (
                 "        if message.immediate:\n            self.undelivered(entry)\n",
                 "        if message.immediate and not entry:\n            self.undelivered(entry)\n",
+            ),
+        ),
+    ),
+    "a refused dequeue leaves the group": (
+        "group-not-mine",
+        "entries",
+        "has nothing in g that it could take away",
+        (
+            (
+                "            self._dispose(entry)\n            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group",
+                "            self._dispose(entry)\n        if entry:\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group",
+            ),
+        ),
+    ),
+    "a refused job is kept quiet": (
+        "push-executor-refuses",
+        "jobs",
+        "has still to see to a job",
+        (
+            (
+                "                self._job_pending.set(False)\n                raise\n",
+                "                self._job_pending.set(False)\n",
             ),
         ),
     ),
@@ -1031,8 +1085,8 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     ),
     "announces the first of the group": (
         "group-released",
-        "entries",
-        "owes any consumer a rewind",
+        "wakeups",
+        "has still to announce any message",
         (
             (
                 "                self._announce(entry)\n\n    def _arrived",

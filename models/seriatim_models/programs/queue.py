@@ -271,9 +271,9 @@ def group_race(scene: PullScene) -> None:
 
 @scenario("ES-2 ES-4 ES-5 MG-1", traces=4)
 def group_not_mine(scene: PullScene) -> None:
-    """A consumer releases a message of a group that another one holds, and both are after the next.
+    """A consumer releases and dequeues a message of a group that another one holds, and both are after the next.
 
-    Bounds: One group of two, two consumers, one refused release, one attempt each.
+    Bounds: One group of two, two consumers, one refused release, one refused dequeue, one attempt each.
     """
     a, b = scene.taker("A"), scene.taker("B")
     scene.enqueue("g1", "g2", group="g")
@@ -281,6 +281,7 @@ def group_not_mine(scene: PullScene) -> None:
 
     def stranger() -> None:
         scene.queue.release(held, b)
+        scene.queue.dequeue(held, b)
         scene.attempt(b)
 
     scene.spawn(stranger, name="B")

@@ -70,6 +70,12 @@ ASSUMPTIONS = (
         "the executor's promise, which is not part of the reference",
     ),
     Assumption(
+        ("jobs",),
+        "`jobs`, `be_refused`",
+        "who was refused a job, and got the error, asks again",
+        "what a caller must keep (`Submit` in `queue.py`)",
+    ),
+    Assumption(
         ("lists", "wakeups"),
         "`lists`, `close`; `begin_pull` of `wakeups`",
         "close, resume and pull come from the thread that runs the consumer",

@@ -414,7 +414,8 @@ class Entries(Follower):
         if event.what != "cas":
             raise NotThat(f"no step writes the pointer of {name} without a compare-and-set")
         mark = self._mark(event.new)
-        if event.new.cause != "rewind":
+        finds = event.new.passed and self.state.get("found", t)
+        if event.new.cause != "rewind" and not finds:
             self._as_before(t)
         if event.new.passed:
             here = self._standing_at(t)
@@ -445,7 +446,7 @@ class Entries(Follower):
                 self.state.put(name, *at, known)
 
     def _rewound(self, t: str, c: str, event: HostOperation) -> str:
-        """For which entry a thread rewinds a consumer: rather one for which it owes that, of several the first."""
+        """For which entry a thread rewinds a consumer: one for which it owes that, rather the one that it is about."""
         back, old = event.new.entry, event.old.entry
         meant = [
             m
@@ -455,7 +456,8 @@ class Entries(Follower):
         if not meant:
             raise NotThat(f"{t} rewinds {c} to {back}, and no entry is there")
         owed = [m for m in meant if self.state.get("owes", t, m, c)]
-        chosen = min(owed or meant, key=lambda m: place(self._entries[m]))
+        about = self.context.about.get(t)
+        chosen = min(owed or meant, key=lambda m: (m != about, place(self._entries[m])))
         if owed:
             self.context.about[t] = chosen
         return chosen

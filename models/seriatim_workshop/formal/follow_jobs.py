@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from seriatim_workshop.formal.concrete import NotThat
@@ -175,10 +176,18 @@ class JobFollower(Follower):
             taken = self.take("set_pending", t=t)
             self.takes("leave_it_to_the_next", t=t)
             return taken
-        if self.state.get("to_submit", t):  # the executor ran it at once, on this very thread
-            self.take("submit", t=t)
+        if self.state.get("to_submit", t):
+            if sys.exception() is not None:  # the one with which the executor refused it
+                return self.take("be_refused", t=t)
+            self.take("submit", t=t)  # the executor ran it at once, on this very thread
             self._draw(t)
-        return self.take("begin_job", t=t)
+        begun = self.take("begin_job", t=t)
+        for (u, c, m), bound in list(self.function("bound")):
+            if (
+                bound and u != t
+            ):  # its maker makes it visible to a job and asks for one, after this moment
+                self.take("leave_it_to_its_maker", t=t, u=u, c=c, m=m)
+        return begun
 
     def _permit(self, event: HostOperation) -> str:
         self._permits = event.source

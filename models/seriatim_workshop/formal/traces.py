@@ -49,14 +49,9 @@ MUTANT_SLICE = 300
 """And of each mutant, which ends with the first that is rejected."""
 
 
-NOT_FOLLOWED = ("push-executor-refuses",)
-"""Programs outside of all systems: in `jobs` an executor takes every job."""
-
-
 def programs() -> list[str]:
-    """Every program over the queue and its hand-over that the systems speak of."""
-    of_queue = (name for name, program in PROGRAMS.items() if program.reference == "queue")
-    return [name for name in of_queue if name not in NOT_FOLLOWED]
+    """Every program over the queue and its hand-over."""
+    return [name for name, program in PROGRAMS.items() if program.reference == "queue"]
 
 
 def mutants() -> list[str]:
