@@ -7,7 +7,7 @@ from math import inf
 
 from seriatim_models.history import catalogue
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import CaseEvents, Finding, Violations
+from seriatim_models.properties.base import CaseEvents, Violations
 from seriatim_models.properties.whitebox.replay import OnReplay, Replay, when
 from seriatim_models.properties.whitebox.state import ConsumerHistory
 from seriatim_models.properties.whitebox.sweep import last_before
@@ -196,8 +196,7 @@ class Ql4(OnReplay):
     source = SOURCE
     case_events = CaseEvents(frozenset({"unlink", "walk"}))
 
-    def judge(self, h: Replay) -> Finding:  # noqa: C901  # a branch per event
-        bad: Violations = []
+    def cases(self, h: Replay, bad: Violations) -> int:  # noqa: C901  # a branch per event
         tested = 0
         last: dict[str, Event] = {}
         marks: dict[str, Event] = {}
@@ -232,7 +231,7 @@ class Ql4(OnReplay):
                     bad.append((f"{node} was unlinked and not marked", [e]))
                 if tail is not None and catalogue.node(tail) == node:
                     bad.append((f"{node} was unlinked though it was the tail", [tail, e]))
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Ql5(OnReplay):

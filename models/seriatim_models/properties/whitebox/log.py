@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from seriatim_models.history import catalogue
 from seriatim_models.history.catalogue import ChannelAtRest
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, ModelHistory, Violations
+from seriatim_models.properties.base import ModelHistory, Violations
 
 SOURCE = "Building a Queue, part 4"
 Place = tuple[int, int]
@@ -109,13 +109,12 @@ class Lc2(OfChannels):
     )
     reads = frozenset({"append", "channel", "handle", "park", "commit"})
 
-    def finish(self, summary: list[Event]) -> Finding:  # noqa: C901, PLR0912  # a branch per event
-        written = self.written(summary)
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
+        written = self.written(events)
         tested = 0
         stands: dict[str, Event] = {}
         seen: dict[str, set[Place]] = {}  # on threads, before the record that it was written
-        for e in summary:
+        for e in events:
             if e.ev in ("channel", "commit"):
                 stands[catalogue.channel(e)] = e
                 if e.ev == "channel":
@@ -127,11 +126,11 @@ class Lc2(OfChannels):
                     if place(e) < place(at) and place(e) not in seen.get(name, ()):
                         why = f"{name} stands at {place(at)} and will not see what is written at {place(e)}"
                         bad.append((why, [at, e]))
-        for name, events in self.by_channel(summary):
+        for name, own in self.by_channel(events):
             done: set[Place] = set()
             base: Place | None = None
             last: Event | None = None
-            for e in events:
+            for e in own:
                 if (e.ev == "handle" and e.ph == "ok") or e.ev == "park":
                     done.add(place(e))
                 elif e.ev in ("channel", "commit"):
@@ -146,7 +145,7 @@ class Lc2(OfChannels):
                     if last is not None and place(e) < place(last):
                         bad.append((f"{name} stood at {place(last)}, now {place(e)}", [last, e]))
                     last = e
-        return Finding.of(self.id, tested, bad)
+        return tested
 
 
 class Lc3(OfChannels):
@@ -279,14 +278,13 @@ class Lc6(OfChannels):
     )
     reads = frozenset({"channel", "handle", "back_off", "park", "struck", "log_rest"})
 
-    def finish(self, summary: list[Event]) -> Finding:  # noqa: C901, PLR0912  # a branch per event
-        bad: Violations = []
+    def cases(self, events: list[Event], bad: Violations) -> int:  # noqa: C901, PLR0912  # a branch per event
         tested = 0
-        for name, events in self.by_channel(summary):
+        for name, own in self.by_channel(events):
             limit = before = 0
             failed: list[Event] = []
             paused = parked = False
-            for e in events:
+            for e in own:
                 if e.ev == "channel":
                     limit, before = catalogue.max_attempts(e), catalogue.attempts.get(e, 0)
                     failed = []
@@ -320,8 +318,8 @@ class Lc6(OfChannels):
                         bad.append((why, [failed[-1], e]))
                 elif e.ph == "ok":
                     failed, before = [], 0
-        self._kept(summary, bad)
-        return Finding.of(self.id, tested, bad)
+        self._kept(events, bad)
+        return tested
 
     def _kept(self, events: list[Event], bad: Violations) -> None:
         """At rest the parking file lists what was parked and not struck off."""
