@@ -31,6 +31,8 @@ from seriatim_models.explorer.search.runner import Runner
 
 DOWNSETS_MAX = 20_000
 """Partial orders with more closed sets are not counted; the walk is left out and counted as skipped."""
+COMPARISONS_MAX = 1_000_000
+"""Nor are those that would take more comparisons of a set with a step: with hundreds of steps, seconds."""
 
 WALKS_SECONDS = 0.025
 """Seconds for walks for each progress report, of which there are two a second."""
@@ -262,6 +264,6 @@ def linear_extensions(before: list[int]) -> int | None:
                     following[grown] = following.get(grown, 0) + alternatives
         level = following
         seen += len(level)
-        if seen > DOWNSETS_MAX:
+        if seen > DOWNSETS_MAX or seen * len(before) > COMPARISONS_MAX:
             return None
     return next(iter(level.values()))
