@@ -834,3 +834,43 @@ def right_attributes_after_the_end() -> None:
 
 def right_values_of_attributes_at_once() -> None:
     assert looked_at(lambda lazy: len(dict(vars(lazy))), _add) in (1, 2)
+
+
+class Sealed(type):
+    """A metaclass whose classes cannot be changed."""
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        raise TypeError(f"{cls.__name__}.{name} is set")
+
+    def __delattr__(cls, name: str) -> None:
+        raise TypeError(f"{cls.__name__}.{name} is deleted")
+
+
+def number_of_bases(name: str, bases: tuple[type, ...], body: dict[str, object]) -> int:
+    """What stands for a metaclass may make anything."""
+    return len(bases)
+
+
+def right_metaclasses() -> None:
+    class Unchanged(metaclass=Sealed):
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+    class Hashed(metaclass=Sealed):
+        pass
+
+    class NoClass(metaclass=number_of_bases):  # type: ignore[metaclass]  # none is made
+        pass
+
+    made: Any = NoClass
+
+    def look() -> None:
+        assert Unchanged() != Hashed()
+        assert len({Hashed(), Hashed()}) == 2
+        assert made == 0
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -477,3 +477,18 @@ def chooses_from_what_is_emptied() -> None:
 def waits_for_a_number() -> None:
     """A loop in which nothing is shared."""
     run(lambda: next(n for n in itertools.count() if n < 0))
+
+
+def event_that_is_cleared() -> None:
+    """Who comes after the event was set and cleared waits for ever."""
+    event = threading.Event()
+
+    def pulse() -> None:
+        event.set()
+        event.clear()
+
+    threads = [threading.Thread(target=event.wait), threading.Thread(target=pulse)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

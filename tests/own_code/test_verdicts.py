@@ -63,6 +63,7 @@ def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
         ("racing_dataclass", "assert point.x == 2", "Point.x"),
         ("error_in_a_thread", "KeyError", "dict of plain.py"),
         ("lost_wakeup", "lost wake-up", ""),
+        ("event_that_is_cleared", "lost wake-up", ""),
         ("deadlock", "the cycle", ""),
         ("timer", "assert fired == []", ""),
         ("containers_of_its_own_that_race", "assert len(numbers) == 2", "OwnList of plain.py"),

@@ -53,13 +53,26 @@ def stable_id(obj: Any) -> int:
     return id(obj) if record is None else (record.maker << 32) + 16 * record.number
 
 
+def give_hash(kind: Any) -> None:
+    """Give a class without a hash of its own the stable one, without a word to its metaclass."""
+    if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
+        type.__setattr__(kind, "__hash__", stable_hash)
+
+
+def take_hash(kind: Any) -> None:
+    """Take it away again."""
+    if isinstance(kind, type) and vars(kind).get("__hash__") is stable_hash:
+        type.__delattr__(kind, "__hash__")
+
+
 def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
     """`class name(*bases)`: its objects have stable hashes, unless it says otherwise."""
     kind = builtins.__build_class__(function, name, *bases, **keywords)
-    if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
-        kind.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
-    if isinstance(vars(kind).get("__eq__"), types.FunctionType):
-        kind.__eq__ = with_lookups(kind.__eq__)
+    if not isinstance(kind, type):
+        return kind  # of a metaclass that makes something else
+    give_hash(kind)
+    if isinstance(own := vars(kind).get("__eq__"), types.FunctionType):
+        type.__setattr__(kind, "__eq__", with_lookups(own))
     ex = now.execution
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
         ex.need(LIFETIMES, 0)
@@ -72,11 +85,9 @@ def decorated(decorator: Any, site: int) -> Any:
         return decorator
 
     def applied(kind: Any) -> Any:
-        if isinstance(kind, type) and vars(kind).get("__hash__") is stable_hash:
-            del kind.__hash__
+        take_hash(kind)
         made = decorator(kind)
-        if isinstance(made, type) and getattr(made, "__hash__", None) is object.__hash__:
-            made.__hash__ = stable_hash  # type: ignore[assignment]  # as a method
+        give_hash(made)
         return made
 
     return applied

@@ -22,7 +22,7 @@ from typing import Any
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python.accesses import MARK, library, now
 from seriatim_models.explorer.python.execution import PythonExecution
-from seriatim_models.explorer.python.hooks import stable_hash
+from seriatim_models.explorer.python.hooks import give_hash, take_hash
 from seriatim_models.explorer.python.kept_inside import (
     collections_module,
     functools_module,
@@ -89,11 +89,9 @@ def _without_a_hash(process: Callable[..., Any]) -> Callable[..., Any]:
     """`dataclass`, which makes no hash if the class has one: that of `build_class` is none of the program's."""
 
     def processed(kind: Any, *options: Any) -> Any:
-        if vars(kind).get("__hash__") is stable_hash:
-            del kind.__hash__
+        take_hash(kind)
         made = process(kind, *options)
-        if made.__hash__ is object.__hash__:
-            made.__hash__ = stable_hash
+        give_hash(made)
         return made
 
     return processed

@@ -295,12 +295,13 @@ def observed_classes(
 def library_classes() -> dict[str, Any]:
     """The rewritten classes of the interpreter's `threading.py`; they have no state of their own."""
     if not _library:
-        _library.update(observed_classes(
+        known = observed_classes(
             threading, KEPT, Thread=PythonThread, Lock=Lock, RLock=RLock, _allocate_lock=Lock, _deque=deque,
             _time=monotonic,
-        ))  # fmt: skip
-        Condition.over_others = _library["Condition"]
-        _library["Condition"] = Condition
+        )  # fmt: skip
+        Condition.over_others = known["Condition"]
+        known["Condition"] = Condition  # what Event and Barrier find there
+        _library.update(known)
     return _library
 
 
