@@ -23,8 +23,10 @@ from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.sandbox import Sandbox, Sources
 from seriatim_models.explorer.python.threads import MainThread, run_to_the_end
 
-COLLECT_EVERY = 1000
-"""Executions between two garbage collections; none happens within an execution."""
+COLLECT_EVERY = 50
+"""Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
+FORGET_EVERY = 1000
+"""Executions after which what is known of classes is forgotten: a program may make its own anew in each."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,9 @@ class PythonProgram:
         if self.search.stop_at is not None:
             execution.switch = stopping(execution, self.search.stop_at)
         self.executions += 1
-        if self.executions % COLLECT_EVERY == 0:
+        if self.executions % FORGET_EVERY == 0:
             forget_classes()
+        if self.executions % COLLECT_EVERY == 0:
             gc.collect()
         world.spawn(self._main, name="main")
 
