@@ -1,7 +1,8 @@
-"""Small queues for `conform --schedules`: two that are right, and each mistake that such queues are known for, once."""
+"""Small queues for `conform --schedules`: right ones, and each mistake that such queues are known for, once."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from queue import Empty, Full
@@ -273,3 +274,97 @@ class PolledWithoutLock(Polled):
             if self.items:
                 self.items.popleft()
         return m
+
+
+class Tasks:
+    """A queue for tasks: a message wakes one getter, and one that is cancelled wakes another."""
+
+    def __init__(self) -> None:
+        self.items: deque[str] = deque()
+        self.getters: deque[asyncio.Future[None]] = deque()
+
+    def wake(self) -> None:
+        while self.getters:
+            getter = self.getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    async def put(self, m: str) -> None:
+        self.put_nowait(m)
+
+    def put_nowait(self, m: str) -> None:
+        self.items.append(m)
+        self.wake()
+
+    async def get(self) -> str:
+        while not self.items:
+            getter = asyncio.get_running_loop().create_future()
+            self.getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                self.cancelled()
+                raise
+        return self.items.popleft()
+
+    def cancelled(self) -> None:
+        """Who was woken and goes away wakes another."""
+        if self.items:
+            self.wake()
+
+    def get_nowait(self) -> str:
+        if not self.items:
+            raise asyncio.QueueEmpty
+        return self.items.popleft()
+
+
+class TasksLoseWakeUp(Tasks):
+    """A getter that is cancelled after it was woken goes away with the wake-up."""
+
+    def cancelled(self) -> None:
+        pass
+
+
+class TasksHandOver(Tasks):
+    """A message is given to the getter that waits, and is lost with it if that is cancelled before it runs."""
+
+    def put_nowait(self, m: str) -> None:
+        while self.getters:
+            getter = self.getters.popleft()
+            if not getter.done():
+                getter.set_result(m)  # type: ignore[arg-type]
+                return
+        self.items.append(m)
+
+    async def get(self) -> str:
+        if self.items:
+            return self.items.popleft()
+        getter: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.getters.append(getter)  # type: ignore[arg-type]
+        return await getter
+
+
+class TasksIfForWhile(Tasks):
+    """A getter that was woken does not look again."""
+
+    async def get(self) -> str:
+        if not self.items:
+            getter = asyncio.get_running_loop().create_future()
+            self.getters.append(getter)
+            await getter
+        return self.items.popleft()
+
+
+class End:
+    """One end of a stream over a queue of tasks."""
+
+    def __init__(self, queue: Tasks) -> None:
+        self.send, self.send_nowait = queue.put, queue.put_nowait
+        self.receive, self.receive_nowait = queue.get, queue.get_nowait
+
+
+def two_ends() -> tuple[End, End]:
+    """The two ends of a stream."""
+    queue = Tasks()
+    return End(queue), End(queue)

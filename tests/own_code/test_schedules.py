@@ -53,6 +53,9 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> None:
         ("OverTheLimit", LINEARIZABLE),
         ("OppositeLocks", ENDS),
         ("LeasedTwice", "P1"),
+        ("TasksLoseWakeUp", ENDS),
+        ("TasksHandOver", "P20"),
+        ("TasksIfForWhile", ENDS),
     ],
 )
 def test_a_mistake_is_reported_with_few_calls_and_its_schedule(name: str, violated: str) -> None:
@@ -75,6 +78,10 @@ def test_a_mistake_is_reported_with_few_calls_and_its_schedule(name: str, violat
         ("small_queues:Right", FIFO),
         ("small_queues:RightStack", LIFO),
         ("small_queues:Leases", ""),
+        ("small_queues:Tasks", FIFO),
+        ("small_queues:two_ends", FIFO),
+        ("asyncio:Queue", FIFO),
+        ("asyncio:LifoQueue", LIFO),
         ("queue:Queue", FIFO),
         ("queue:PriorityQueue", LEAST),
         ("queue:_PySimpleQueue", FIFO),
@@ -171,13 +178,13 @@ def test_what_clients_cannot_call_is_said() -> None:
     class Neither:
         pass
 
-    class Coroutines:
+    class HalfOfTasks:
         async def put(self, m: str) -> None: ...
 
-        async def get(self) -> str:
+        def get(self) -> str:
             return ""
 
-    for kind, why in ((Neither, "neither put and get"), (Coroutines, "coroutines")):
+    for kind, why in ((Neither, "neither put and get"), (HalfOfTasks, "the other is not")):
         with pytest.raises(ValueError, match=why):
             surface_of(kind(), kind)
 
@@ -212,7 +219,7 @@ def test_the_command_shows_saves_and_replays(
             ["--python", "queue:Queue", "--schedules", "--module", "no_such"],
             "no module of this name",
         ),
-        (["--python", "asyncio:Queue", "--schedules"], "coroutines"),
+        (["--python", "collections:deque", "--schedules"], "neither put and get"),
         (["--python", "queue:Queue", "--schedules", "--replay", "no.json"], "cannot be read"),
     ],
 )

@@ -1,7 +1,9 @@
 """Small concurrent clients: drawn from what an object can do, written to a file, made smaller.
 
-An object with `put` and `get` is called as `queue.Queue` is; one with `publish` and `get` as `spec/conform/README.md`
-says, each client being a channel. Calls that only ask for a size are left out: libraries call the answer approximate.
+An object with `put` and `get` is called as `queue.Queue` is, from threads, or as `asyncio.Queue`, from tasks; two ends
+with `send` and `receive` as the memory object streams of anyio; one with `publish` and `get` as
+`spec/conform/README.md` says, each client being a channel. Calls that only ask for a size are left out: libraries call
+the answer approximate.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -41,6 +44,7 @@ SHAPES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("put | get task_done | join", (0,)),
     ("get | put shutdown", (0,)),
     ("get | get | shutdown", (0,)),
+    ("publish | get", (0,)),
     ("publish | get ack | get", (0,)),
     ("publish | get nack | get", (0,)),
     ("publish publish | get | get", (0,)),
@@ -100,10 +104,24 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     leases: bool
     """Whether what is got has to be settled."""
     opens: bool = False
-    bounded: bool = False
-    """Whether its factory takes `maxsize`."""
+    limit: str = ""
+    """The parameter of its factory that is the size, "" if there is none."""
+    unlimited: float = 0
+    """What that parameter is for a queue without a limit."""
+    tasks: bool = False
+    """Whether its calls are coroutines, and clients tasks of asyncio."""
     empty: str = ""
     """The exception by which a `get` that does not wait says that there is nothing; "" if it returns None."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its factory takes a size."""
+        return bool(self.limit)
+
+    def options(self, maxsize: int) -> dict[str, float]:
+        """What its factory is given for a size; 0 is none."""
+        size = maxsize or self.unlimited
+        return {self.limit: size} if self.limit and size else {}
 
     def step(self, number: int, call: ClientCall, channel: int) -> tuple[Any, ...]:
         """The call as `play` takes it."""
@@ -124,23 +142,58 @@ def surface_of(target: object, factory: Callable[..., object]) -> Surface:
     """What an object can be asked. Raises `ValueError` in one sentence if that is too little."""
     if hasattr(target, "publish"):
         return _leasing(target)
+    if isinstance(target, tuple) and _has_ends(target):
+        return _two_ends(target, factory)
     if not (hasattr(target, "put") and hasattr(target, "get")):
         raise ValueError("it has neither put and get nor publish and get, which clients could call")
-    if inspect.iscoroutinefunction(target.put) or inspect.iscoroutinefunction(target.get):
-        raise ValueError("its put and get are coroutines, and clients are threads")
+    tasks = inspect.iscoroutinefunction(target.get)
+    if tasks != inspect.iscoroutinefunction(target.put):
+        raise ValueError("one of its put and get is a coroutine and the other is not")
     ways = _forms(target)
-    bounded = "maxsize" in parameters(factory)
-    empty = _when_empty(target) if "get_nowait" not in ways else None
+    if tasks:
+        ways |= _within(ways)
+    limit = "maxsize" if "maxsize" in parameters(factory) else ""
+    empty = _when_empty(target) if "get_nowait" not in ways and not tasks else None
     if empty is not None:
         ways["get_nowait"] = ways.pop("get")
-        if "put_nowait" not in ways and not bounded and _puts_at_once(target):
+        if "put_nowait" not in ways and not limit and _puts_at_once(target):
             ways["put_nowait"] = ways.pop("put")
     for name in ("task_done", "join"):
         if callable(getattr(target, name, None)) and callable(getattr(target, "task_done", None)):
             ways[name] = (name, {})
     if callable(getattr(target, "shutdown", None)):
         ways["shutdown"] = ("shutdown", {})
-    return Surface(ways=ways, leases=False, bounded=bounded, empty=empty or "")
+    return Surface(ways=ways, leases=False, limit=limit, empty=empty or "", tasks=tasks)
+
+
+def _has_ends(target: tuple[object, ...]) -> bool:
+    return len(target) == 2 and hasattr(target[0], "send") and hasattr(target[1], "receive")
+
+
+def _two_ends(target: tuple[Any, ...], factory: Callable[..., object]) -> Surface:
+    """Two ends of a stream. One without a buffer gives a message from hand to hand: that is no queue, and not made."""
+    if not inspect.iscoroutinefunction(target[0].send):
+        raise ValueError("its send is no coroutine, and clients of two ends are tasks")
+    ways: dict[str, tuple[str, dict[str, Any]]] = {}
+    for n, (name, op) in enumerate((("send", "put"), ("receive", "get"))):
+        for form in ("", "_nowait"):
+            if callable(getattr(target[n], name + form, None)):
+                ways[op + form] = (f"{n}.{name}{form}", {})
+    limit = next((p for p in ("max_buffer_size", "maxsize") if p in parameters(factory)), "")
+    limits = "anyio.fail_after" if type(target[0]).__module__.startswith("anyio.") else WAIT_FOR
+    return Surface(
+        ways=ways | _within(ways, limits), leases=False, limit=limit, unlimited=inf, tasks=True
+    )
+
+
+WAIT_FOR = "asyncio.wait_for"
+
+
+def _within(
+    ways: dict[str, tuple[str, dict[str, Any]]], limits: str = WAIT_FOR
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """`put` and `get` of tasks that are cancelled when their time is over; `limits` is what does that."""
+    return {f"{op}_timeout": (ways[op][0], {"within": limits}) for op in ("put", "get")}
 
 
 def _forms(target: Any) -> dict[str, tuple[str, dict[str, Any]]]:

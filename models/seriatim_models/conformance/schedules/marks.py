@@ -9,13 +9,15 @@ from seriatim_models.conformance.local import Refused, answer_of
 from seriatim_models.explorer.python.accesses import now
 
 REFUSALS = {
-    "QueueEmpty": ("Empty", "QueueEmpty", "SyncQueueEmpty", "TimeoutError"),
-    "QueueFull": ("Full", "QueueFull", "SyncQueueFull"),
-    "QueueShutDown": ("ShutDown", "QueueShutDown", "SyncQueueShutDown"),
+    "QueueEmpty": ("Empty", "QueueEmpty", "SyncQueueEmpty", "AsyncQueueEmpty"),
+    "QueueFull": ("Full", "QueueFull", "SyncQueueFull", "AsyncQueueFull"),
+    "QueueShutDown": ("ShutDown", "QueueShutDown", "SyncQueueShutDown", "AsyncQueueShutDown"),
     "ValueError": ("ValueError",),
     "Refused": ("Refused",),
 }
 """What a call may raise and be right, by the name that the sequential object has for it."""
+WOULD_WAIT = {"TimeoutError", "WouldBlock"}
+"""What says of a get that there is nothing, and of a put that there is no room."""
 
 
 def invoked(number: int, m: str = "", dtag: object = None) -> None:
@@ -37,14 +39,18 @@ def answered(number: int, value: object = None) -> tuple[str, object]:
     return m, dtag
 
 
-def refused(number: int, error: Exception, empty: str = "") -> bool:
+def refused(number: int, error: Exception, empty: str = "", puts: bool = False) -> bool:
     """Whether an exception is the answer to a call: then it is kept; any other is a mistake.
 
-    `empty` is one more by which a queue says that there is nothing.
+    `empty` is one more by which a queue says that there is nothing. `puts`: the call was to put something.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
+    would_wait = "QueueFull" if puts else "QueueEmpty"
     for name, known in REFUSALS.items():
-        if names & set(known) or (name == "QueueEmpty" and empty in names):
+        also = {empty} if name == "QueueEmpty" else set()
+        if name == would_wait:
+            also |= WOULD_WAIT
+        if names & {*known, *also}:
             if now.execution is not None:
                 why = str(error) if isinstance(error, Refused) else ""
                 now.execution.world.record("call", ph="fail", number=number, err=name, why=why)

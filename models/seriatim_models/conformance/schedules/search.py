@@ -128,10 +128,16 @@ def implementation(where: str, modules: Sequence[str] = ()) -> ClientTarget:
         where=where,
         modules=tuple(dict.fromkeys((*observed, *modules))),
         surface=surface,
-        order="" if surface.leases else order_of(factory),
-        name=getattr(target, "name", "") or type(target).__name__,
+        order="" if surface.leases else _order(factory, surface),
+        name=getattr(target, "name", "")
+        or (where.rpartition(":")[2] if isinstance(target, tuple) else type(target).__name__),
         version=str(getattr(target, "version", "")),
     )
+
+
+def _order(factory: Callable[..., object], surface: Surface) -> str:
+    names = surface.ways.get("put", ("put",))[0], surface.ways.get("get", ("get",))[0]
+    return order_of(lambda: factory(**surface.options(0)), *names)
 
 
 def default_profile(implementation: ClientTarget) -> Profile:
@@ -205,7 +211,7 @@ def run_clients(
 ) -> tuple[PythonResult, str, dict[str, FindingTally]]:
     """Run clients under every schedule, or that of a token; the result, what it violates, and the findings.
 
-    `places` are known to race with other clients: then the search need not find out first.
+    `places` are known to race with other clients: then the search need not find out first. Those found are added.
     """
     explorations = Search()
     explorations.promoted.update(places or {})
@@ -213,28 +219,23 @@ def run_clients(
     module, _, factory = implementation.where.partition(":")
     number, channels = 0, []
     threads = []
-    for channel, calls in enumerate((*clients.threads, clients.after), 1):
+    for channel, each in enumerate((*clients.threads, clients.after), 1):
         steps = []
-        for call in calls:
+        for call in each:
             steps.append(implementation.surface.step(number, call, channel))
             number += 1
         threads.append(tuple(steps))
         channels.append(channel)
-    options = {"maxsize": clients.maxsize} if clients.maxsize else {}
+    surface = implementation.surface
+    made = module, factory, surface.options(clients.maxsize)
+    calls = tuple(threads[:-1]), threads[-1], clients.waits and not surface.leases
+    opened = tuple(channels) if surface.opens else ()
+    args = (*made, *calls) if surface.tasks else (*made, opened, *calls, surface.empty)
     target = Target(
         play.__name__,
         str(Path(play.__file__ or "")),
-        "play",
-        (
-            module,
-            factory,
-            options,
-            tuple(channels) if implementation.surface.opens else (),
-            tuple(threads[:-1]),
-            threads[-1],
-            clients.waits and not implementation.surface.leases,
-            implementation.surface.empty,
-        ),
+        "play_tasks" if surface.tasks else "play",
+        args,
     )
     result = explored(
         target,
@@ -244,6 +245,8 @@ def run_clients(
         seconds,
         {"on_execution": judge, "name": "clients", "max_steps": MAX_STEPS},
     )
+    if places is not None:
+        places.update({label: Race(label, 0, 0) for label in explorations.promoted})
     violated = ""
     if result.verdict == "violated":
         case = result.counterexample
@@ -277,7 +280,6 @@ class _ScheduleSearch:
         result, violated, tallies = run_clients(
             self.implementation, self.profile, clients, seconds, places=self.places
         )
-        self.places.update({race.place: Race(race.place, 0, 0) for race in result.races})
         out = self.outcome
         out.programs += 1
         out.executions += result.executions
@@ -313,7 +315,9 @@ class _ScheduleSearch:
             if clients in seen or not worth_running(clients):
                 continue
             seen.add(clients)
-            share = max(0.5, min(self.left(), SHARE * self.seconds))
+            # What is slow to import may need all of it for its first clients.
+            patience = 1 if self.outcome.exhausted else 2 ** (self.outcome.programs // 2)
+            share = max(0.5, min(self.left(), SHARE * self.seconds * patience))
             try:
                 result, violated = self.attempt(clients, share)
             except NondeterministicProgram as error:

@@ -8,8 +8,12 @@ is right only where every such order ends in a state in which it must.
 from __future__ import annotations
 
 import bisect
+import inspect
+from asyncio import run, wait_for
 from collections.abc import Callable
 from typing import Any
+
+from seriatim_models.conformance.schedules.play import method_of
 
 FIFO, LIFO, LEAST = ORDERS = ("first in, first out", "last in, first out", "least first")
 
@@ -84,13 +88,19 @@ class Sequential:
         self.over = True
 
 
-def order_of(make: Callable[[], Any]) -> str:
-    """Which of `ORDERS` an object has, by what one thread is given; "" for none of them."""
-    try:
+def order_of(make: Callable[[], Any], put: str = "put", get: str = "get") -> str:
+    """Which of `ORDERS` an object has, by what one thread or task is given; "" for none of them."""
+
+    async def in_turn() -> list[object]:
         target = make()
-        for m in ("m1", "m2", "m0"):
-            target.put(m)
-        found = [target.get() for _ in range(3)]
+        found: list[object] = []
+        for name, *args in ((put, "m1"), (put, "m2"), (put, "m0"), (get,), (get,), (get,)):
+            value: Any = method_of(target, name)(*args)
+            found.append(await wait_for(value, 1.0) if inspect.isawaitable(value) else value)
+        return found[3:]
+
+    try:
+        found = run(in_turn())
     except Exception:
         return ""
     seen = (["m1", "m2", "m0"], ["m0", "m2", "m1"], ["m0", "m1", "m2"])

@@ -183,6 +183,8 @@ class Timers:
         """Turns since the last step."""
         self.spun = 0
         """Steps in a row that only show that the loop goes on."""
+        self.at_rest: Any = None
+        """A handle that is run once the loop has nothing to do and no timer, instead of waiting for ever."""
 
     def add(self, handle: Any) -> None:
         """Keep a timer that was set just now."""
@@ -212,6 +214,9 @@ class Timers:
         """The handle of a timer that ends now, None if none does; a step if there is a choice, or the loop waits."""
         ex, thread = here()
         timers = self._candidates(ex, idle)
+        if idle and not timers and self.at_rest is not None and len(ex.heads) == 1:
+            handle, self.at_rest = self.at_rest, None
+            return handle
         self.quiet += 1
         op: Operation
         if idle:

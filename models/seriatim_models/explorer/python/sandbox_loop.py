@@ -46,6 +46,10 @@ class SelectorEventLoop(base_events.BaseEventLoop):
         timers.turn += 1
         return ()
 
+    def when_at_rest(self, callback: Any) -> None:
+        """Call `callback` once when no task can go on any more; a loop beside other threads is never known to be so."""
+        self._timers.at_rest = events.TimerHandle(0, callback, (), self)
+
     def _process_events(self, event_list: object) -> None:
         """There are none."""
 
