@@ -24,13 +24,12 @@ FIELDS = (
 )  # fmt: skip
 """Fields without which an event still says what happened: all but those that name who did what to which message, and
 `prio` and `key`, without which a message has none."""
-ABSENT = {name: getattr(Event(i=0, ev=""), name) for name in FIELDS}
 C: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1}
 
 
 def without(events: Sequence[Event], names: Iterable[str]) -> list[Event]:
     """The events as they are read if the recorder does not know these fields: lost where nothing is left of one."""
-    absent = {name: ABSENT[name] for name in names}
+    absent = {name: getattr(Event(i=0, ev=""), name) for name in names}
     out = []
     for event in events:
         left = msgspec.structs.replace(event, **absent)

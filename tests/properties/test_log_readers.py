@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seriatim_models.history import Event
@@ -9,6 +11,11 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.offsets import LogReader
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_workshop.right.drawing import history
+from seriatim_workshop.right.judging import completed
+from seriatim_workshop.right.logs import draw_log
+
+from .test_left_out import without
 
 Step = tuple[str, str, int | None]
 """A member, ``"a"`` or ``"a.1"`` with the number of its operation; the event with its phase; a position."""
@@ -147,3 +154,63 @@ def test_p4_after_a_seek_nothing_is_known_to_be_first() -> None:
 def test_what_is_shown_is_a_violation_by_itself(why: str) -> None:
     witness = read(*WRONG[why]).witness
     assert LogReader().check(witness).verdict is Verdict.VIOLATED
+
+
+def unnamed(*lines: tuple[str, str, int], **fields: Any) -> Finding:
+    """What P15 says of a topic: by event its client, and the number of its message and position."""
+    events = []
+    for n, (ev, conn, pos) in enumerate(lines):
+        m = (
+            ""
+            if ev in ("commit", "seek", "consume")
+            else f"{conn if ev == 'publish' else ''}m{pos}"
+        )
+        at = None if ev == "consume" else pos
+        events.append(Event(i=n, ev=ev, q="q", conn=conn, m=m, pos=at, **fields))
+    return LogReader().check(list(complete(events)))
+
+
+def test_positions_of_two_messages_are_those_of_partitions_that_were_left_out() -> None:
+    twice = [("publish", "p", 0), ("publish", "r", 0)]
+    assert unnamed(*twice, part=0).verdict is Verdict.VIOLATED
+    left_out = unnamed(*twice)
+    assert left_out.verdict is Verdict.INCONCLUSIVE
+    assert "record `part`" in left_out.decides
+    back = [("deliver", "a", 0), ("deliver", "a", 1), ("deliver", "a", 0)]
+    assert unnamed(*back).verdict is Verdict.VIOLATED
+    assert unnamed(*twice, *back).verdict is Verdict.INCONCLUSIVE
+    assert unnamed(*twice, ("delete", "p", 0), *back).verdict is Verdict.VIOLATED
+
+
+def test_inside_a_log_a_message_behind_others_is_of_another_partition() -> None:
+    put = [("publish", "", 4), ("publish", "", 0), ("deliver", "a", 4), ("deliver", "a", 0)]
+    assert unnamed(*put, lvl="broker").verdict is Verdict.INCONCLUSIVE
+    assert unnamed(*put).verdict is Verdict.VIOLATED
+
+
+def test_readers_without_a_group_may_be_of_one() -> None:
+    published = [("publish", "", n) for n in range(5)]
+    first = ("deliver", "a", 0)
+    for other in (("deliver", "b", 1), ("deliver", "b", 0)):
+        for after in (("deliver", "a", 2), ("deliver", "a", 0)):
+            steps = [*published, first, other, after]
+            assert unnamed(*steps, part=0).verdict is not Verdict.VIOLATED
+            assert unnamed(*published, first, after, part=0).verdict is Verdict.VIOLATED
+    own = [first, ("commit", "a", 2), ("consume", "a", 0), first]
+    assert unnamed(*own, part=0).verdict is Verdict.VIOLATED
+    assert unnamed(("commit", "b", 0), *own, part=0).verdict is not Verdict.VIOLATED
+
+
+def test_a_member_without_a_name_that_begins_twice_may_be_two() -> None:
+    begun = ("consume", "", 0)
+    back = [("deliver", "", 0), ("deliver", "", 1), ("deliver", "", 0)]
+    assert unnamed(begun, *back, ctag="g").verdict is Verdict.VIOLATED
+    assert unnamed(begun, begun, *back, ctag="g").verdict is not Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("names", [["part"], ["ctag"], ["part", "ctag"]], ids=" ".join)
+def test_no_right_log_is_reported_without_its_partitions_or_groups(names: list[str]) -> None:
+    for seed in range(60):
+        events = completed(without(history(draw_log(seed)), names))
+        finding = LogReader().check(events)
+        assert finding.verdict is not Verdict.VIOLATED, (seed, finding.explanation)

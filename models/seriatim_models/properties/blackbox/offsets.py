@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
+from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue, undecided
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -22,6 +22,7 @@ from seriatim_models.properties.blackbox.naming import (
     ConsumerKey,
     Holder,
     connection,
+    each_once,
     end_of,
     holder,
 )
@@ -115,6 +116,36 @@ class PartitionState(msgspec.Struct):
     attempts: int | None = None
     declared: Event | None = None
     """By which `attempts` is known."""
+    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    shown: dict[int, str] = {}
+    """Without a partition: by position, the message that was seen there, of the latest `POSITIONS_KEPT`."""
+    several: bool = False
+    """Two messages were seen at one position, or one was put before another: partitions are left out of the
+    recording.
+    """
+    nameless: dict[Holder, bool] = {}
+    """Those that name no group, the latest that was given something last: they may be of one group, or of several.
+    Whether each has moved the position from which its group reads on.
+    """
+
+    def alone(self, by: Holder) -> bool:
+        """Whether nobody else who names no group was given something since this one was; it is given something now."""
+        alone = not self.nameless or next(reversed(self.nameless)) == by
+        self.nameless[by] = self.nameless.pop(by, False)
+        return alone
+
+    def moved_beside(self, by: Holder) -> bool:
+        """Whether somebody else who names no group ever committed or sought."""
+        return any(moved for other, moved in self.nameless.items() if other != by)
+
+    def show(self, event: Event) -> None:
+        """A message was seen at a position; it matters where no partitions are named."""
+        if event.part is not None or event.pos is None or not event.m:
+            return
+        if self.shown.setdefault(event.pos, event.m) != event.m:
+            self.several = True
+        if len(self.shown) > POSITIONS_KEPT:
+            del self.shown[next(iter(self.shown))]
 
 
 OPEN_KEPT = 64  # commits of a reader that are under way or of unknown outcome
@@ -125,11 +156,6 @@ VANISHING = (
     "x-max-age", "x-max-length-bytes",
 )  # fmt: skip
 """Arguments of a topic by which messages leave the log before everybody has read them."""
-
-
-def _each_once(events: Iterable[Event]) -> list[Event]:
-    """Events in the order given, each once."""
-    return list({id(e): e for e in events}.values())
 
 
 def _same_commit(begun: Event, event: Event) -> bool:
@@ -197,14 +223,17 @@ class Logs(msgspec.Struct):
     """Where a member began to read a partition, or (none) the whole topic."""
     ended: dict[Holder, BegunAt] = {}
     """Where channels and connections ended, or channels began: what is read on them next begins after that."""
-    members: dict[tuple[str, ConsumerKey], dict[Holder, None]] = {}
-    """Who was ever seen to read a topic for a group."""
+    members: dict[tuple[str, str], dict[Holder, None]] = {}
+    """Who was ever seen to read a topic for a group; those that name none may all be of one."""
     vanishing: list[str] = []
     """Topics from which messages go before all have read them."""
     declared: dict[str, None] = {}
     lost: bool = False
     """Lines were lost, and maybe the declaration of a topic among them."""
-    tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    unnamed: dict[tuple[str, Holder], int] = {}
+    """How often members that only their group names began to read a topic without an end: they may be several."""
+    deleted: list[PartitionState] = []
+    """Of topics that are no more, the counts."""
 
 
 def _vanishes(state: Logs, q: str) -> bool:
@@ -215,6 +244,9 @@ def _vanishes(state: Logs, q: str) -> bool:
 POSITIONS_KEPT = (
     65_536  # positions of a partition; whoever lags further is not tested for gaps there
 )
+
+
+DIVIDED = "but its positions may be of several partitions: record `part`, 0 if there is one"
 
 
 PUBLISHES_KEPT = (
@@ -232,6 +264,9 @@ class LogReader(SequentialProperty[Logs]):
     The commit that takes effect last is in force. It binds who certainly began to read after it was known: seen by a
     `consume`, a `seek`, the beginning of its channel or the end of the session before. A session reads on from where
     it is. The position of a seek means what that of a commit does.
+
+    Readers that name no group may be of one: what one of them does not get, another one may have got since. Without
+    partitions a topic is one log, unless two messages have one position there: then nothing is known of it.
 
     Violations: another message than the one that was confirmed for a position, read or confirmed; a session that
     begins with a position that was committed before; what is read after a seek, if it is before the position that
@@ -307,25 +342,30 @@ class LogReader(SequentialProperty[Logs]):
             case "delete":
                 if event.ph != "fail":  # one of that name that comes after it is another one
                     for key in [key for key in state.topics if key[0] == event.q]:
-                        del state.topics[key]
+                        ended = state.topics.pop(key)
+                        counted = PartitionState(tally=ended.tally, several=ended.several)
+                        state.deleted.append(counted)
             case "publish":
                 if event.pos is not None and event.ph in ("", "ok"):
                     self._confirmed(state, topic, event, event.pos)
             case _:
-                state.members.setdefault((event.q, reader_key(event)), {})[member(event)] = None
+                state.members.setdefault((event.q, event.ctag), {})[member(event)] = None
                 reader = topic.readers.setdefault(reader_key(event), ReaderState())
                 self._read(state, topic, reader, event)
 
     def _confirmed(self, state: Logs, topic: PartitionState, event: Event, pos: int) -> None:
         """Take in where a message is; a position is that of one message."""
+        topic.show(event)
         known = topic.publishes.get(pos)
         if known is not None and known.m != event.m and not state.lost:
-            state.tally.tested += 1
+            topic.tally.tested += 1
             why = (
                 f"{event.m} was confirmed at position {pos} (event {event.i}), which is that of "
                 f"{known.m} (event {known.i})"
             )
-            state.tally.report_violation(why, [known, event])
+            topic.tally.report_violation(why, [known, event])
+        if event.lvl in EXACT and topic.positions and pos < topic.positions[-1]:
+            topic.several = topic.several or event.part is None
         insort(topic.positions, pos)
         del topic.positions[:-POSITIONS_KEPT]
         topic.publishes[pos] = event
@@ -335,9 +375,12 @@ class LogReader(SequentialProperty[Logs]):
     def _membership(self, state: Logs, event: Event) -> None:
         """A member begins or ends to read a partition, or those of a whole topic."""
         by, name = member(event), reader_key(event)
+        if event.part is None and event.ph in ("", "ok") and by == Holder("", name=event.ctag):
+            began = state.unnamed.get((event.q, by), 0)
+            state.unnamed[event.q, by] = began + 1 if event.ev == "consume" else max(began - 1, 0)
         if event.ev == "consume" and event.ph != "fail":
             state.begun[event.q, event.part, name, by] = BegunAt(state.n, event)
-            state.members.setdefault((event.q, name), {})[by] = None
+            state.members.setdefault((event.q, event.ctag), {})[by] = None
         for (q, part), topic in state.topics.items():
             reader = topic.readers.get(name)
             if reader and q == event.q and event.part in (None, part):
@@ -364,6 +407,8 @@ class LogReader(SequentialProperty[Logs]):
                     del reader.sought[by]
 
     def _read(self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event) -> None:
+        if event.ev in ("commit", "seek") and not event.ctag:
+            topic.nameless[member(event)] = True
         if event.ev == "commit":
             if event.pos is None:
                 return
@@ -387,8 +432,8 @@ class LogReader(SequentialProperty[Logs]):
         elif event.pos is not None and acquires(event):
             if event.gen != UNKNOWN_GEN:
                 self._deliver(state, topic, reader, event)
-            elif not self._is_another(state.tally, topic.publishes.get(event.pos), event):
-                state.tally.untestable += 1  # in whose session it is nobody knows
+            elif not self._is_another(topic, event.pos, event):
+                topic.tally.untestable += 1  # in whose session it is nobody knows
 
     def _declared(self, event: Event) -> Event:
         """A commit or seek with the meaning of its position, where the profile says it and the event does not."""
@@ -400,39 +445,36 @@ class LogReader(SequentialProperty[Logs]):
     def _deliver(
         self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event
     ) -> None:
-        pos, tally = event.pos, state.tally
+        pos, tally = event.pos, topic.tally
         assert pos is not None
         by, committed, asked = member(event), reader.committed, reader.asked
         sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)
         alone = by not in reader.shared
+        others_moved = False
+        if not event.ctag or state.unnamed.get((event.q, by), 0) > 1:
+            alone, others_moved = not event.ctag and topic.alone(by), topic.moved_beside(by)
+            sought = sought if alone else None
         reader.shared.pop(by, None)
         reader.shared.update((other, None) for other in reader.sessions if other != by)
         reader.sessions[by] = event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
         who = event.ctag or by
-        if self._is_another(tally, topic.publishes.get(pos), event):
+        if self._is_another(topic, pos, event) or self._tried_too_often(topic, event):
             return
         # A commit binds whoever begins to read after it: whoever reads on does so from where it is.
         began = self._began(state, reader, event)
         bound = committed is not None and began is not None and began.n > reader.since
+        bound = bound and not others_moved
         grounds = [*reader.grounds, began.event] if bound and began is not None else []
-        if topic.attempts is not None and (event.attempt or 0) > topic.attempts:
-            tally.tested += 1
-            why = (
-                f"{who} was given position {pos} at event {event.i} in attempt {event.attempt}; "
-                f"allowed are {topic.attempts}"
-            )
-            declared = [topic.declared] if topic.declared else []
-            tally.report_violation(why, [*declared, event])
-        elif bound and committed is not None and pos <= _done(committed):
+        if bound and committed is not None and pos <= _done(committed):
             tally.tested += 1
             why = (
                 f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos}"
                 f"{_meaning(committed)} at event {committed.i}"
             )
-            tally.report_violation(why, _each_once([*grounds, event]))
+            tally.report_violation(why, each_once([*grounds, event]))
         elif _vanishes(state, event.q) and not (last and last.pos is not None and pos <= last.pos):
             tally.untestable += 1
         elif (
@@ -456,14 +498,29 @@ class LogReader(SequentialProperty[Logs]):
         else:
             tally.untestable += 1
 
-    def _is_another(self, tally: CaseCounts, there: Event | None, event: Event) -> bool:
+    def _is_another(self, topic: PartitionState, pos: int, event: Event) -> bool:
         """Whether another message was confirmed for the position of a delivery; then it is counted as a violation."""
+        topic.show(event)
+        there = topic.publishes.get(pos)
         if there is None or not event.m or there.m == event.m:
             return False
-        tally.tested += 1
+        topic.tally.tested += 1
         who = event.ctag or member(event)
         why = f"{who} was given {event.m} at position {event.pos} (event {event.i}), which is that of {there.m}"
-        tally.report_violation(why, [there, event])
+        topic.tally.report_violation(why, [there, event])
+        return True
+
+    def _tried_too_often(self, topic: PartitionState, event: Event) -> bool:
+        """Whether a delivery is one attempt too many; then it is counted as a violation."""
+        if topic.attempts is None or (event.attempt or 0) <= topic.attempts:
+            return False
+        topic.tally.tested += 1
+        who = event.ctag or member(event)
+        why = (
+            f"{who} was given position {event.pos} at event {event.i} in attempt {event.attempt}; "
+            f"allowed are {topic.attempts}"
+        )
+        topic.tally.report_violation(why, each_once([topic.declared, event]))
         return True
 
     def _began(self, state: Logs, reader: ReaderState, event: Event) -> BegunAt | None:
@@ -482,7 +539,7 @@ class LogReader(SequentialProperty[Logs]):
         member, or nothing is divided.
         """
         name, by = reader_key(event), member(event)
-        members = state.members.get((event.q, name), {})
+        members = state.members.get((event.q, event.ctag), {})
         return (
             event.part is None
             or not members.keys() - {by}
@@ -529,18 +586,20 @@ class LogReader(SequentialProperty[Logs]):
                 f"out {missed}"
             )
             left_out = [topic.publishes[missed]] if missed in topic.publishes else []
-            tally.report_violation(why, _each_once([*left_out, before, *grounds, event]))
+            tally.report_violation(why, each_once([*left_out, before, *grounds, event]))
         elif between:
             tally.untestable += 1
         else:
             tally.tested += 1
 
     def close(self, state: Logs) -> Finding:
-        tally = state.tally
-        return Finding.of(
-            self.id,
-            tally.tested,
-            [(tally.why, tally.witness)] if tally.violations else [],
-            n_untestable=tally.untestable,
-            n_violations=tally.violations,
+        tally, divided = CaseCounts(), CaseCounts()
+        for topic in (*state.topics.values(), *state.deleted):
+            (divided if topic.several else tally).join(topic.tally)
+        tally.untestable += divided.tested + divided.untestable
+        found = tally.finding(self.id)
+        return (
+            undecided(found, divided.why, DIVIDED)
+            if divided.violations and not tally.violations
+            else found
         )
