@@ -2,9 +2,10 @@
 
 The node with the lowest number that a node can reach is its leader. A leader sends its log with a change to the nodes
 that it reaches, of which each takes it if that continues its own, and then answers. In the mode ``majority`` it refuses
-what fewer than two nodes have. In the mode ``reachable`` it is content with those that it reaches, if they all take it:
-right while single nodes die, since whoever is left has everything. In a partition there are two leaders; when it heals
-the one with the shorter log takes over the other's, and what it had confirmed alone is gone.
+what fewer than two nodes have, and hands nothing out unless another node agrees that it leads. In the mode
+``reachable`` it is content with those that it reaches, if they all take it: right while single nodes die, since whoever
+is left has everything. In a partition there are two leaders; when it heals the one with the shorter log takes over the
+other's, and what it had confirmed alone is gone.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Node:
         except (OSError, ValueError):
             return None
 
-    def append(self, change: str) -> bool:
-        """Whether a change is where it has to be."""
-        log = [*self.log, change]
+    def append(self, *changes: str) -> bool:
+        """Whether changes are where they have to be; without any, whether this node may still lead."""
+        log = [*self.log, *changes]
         asked = [self.ask(n, {"op": "take", "log": log}) for n in self.up if n != self.number]
         answers = [bool(answer["taken"]) for answer in asked if answer is not None]
         if not all(answers) or (self.mode == "majority" and not any(answers)):
@@ -110,6 +111,8 @@ class ClientHandler(socketserver.StreamRequestHandler):
             if not node.append("+" + rest):
                 raise ConnectionError("no majority")
         elif word == "get":
+            if node.mode == "majority" and not node.append():
+                raise ConnectionError("no majority")  # another one may lead, and have settled it
             waiting = node.ready()
             if not waiting:
                 return "none"

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
+import msgspec
 import pytest
 
 from seriatim_models.cli import run as run_command
@@ -50,6 +52,7 @@ from seriatim_workshop.systems import chaos, servers
 from seriatim_workshop.systems.registry import SYSTEMS
 
 from .planted_client import PlantedClient
+from .planted_cluster import ClientHandler, Node
 
 HERE = Path(__file__).parent
 PLANTED = """
@@ -697,6 +700,31 @@ def test_a_message_comes_again_after_a_fault_only_as_declared() -> None:
     assert verdict_of(again_after(["kill"], "ok")) is Verdict.VIOLATED
     assert verdict_of(again_after(["kill"], "info")) is not Verdict.VIOLATED
     assert verdict_of(again_after([], "ok")) is not Verdict.VIOLATED
+
+
+def test_a_message_may_come_again_from_the_other_side_of_a_partition() -> None:
+    begun, over = again_after([], "ok")[-3:-1]
+    *before, last = [e for e in again_after([], "ok") if e.ev != "gap"]
+    for at in (2, 4):  # the partition begins before the message is taken, or before it is settled
+        split = msgspec.structs.replace(begun, i=0, args={"fault": "partition"})
+        assert verdict_of([*before[:at], split, *before[at:], last]) is not Verdict.VIOLATED
+        healed = msgspec.structs.replace(over, i=0, args={"fault": "partition"})
+        assert verdict_of([*before[:at], split, healed, *before[at:], last]) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("reachable", "0 m"), ("majority", "refused")])
+def test_a_node_that_nobody_agrees_with_hands_nothing_out(
+    mode: str, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may know nothing of what the others settled since."""
+    monkeypatch.setattr(Node, "watch", lambda _: None)
+    node = Node(0, mode, [("127.0.0.1", 1)] * 3)
+    node.log, node.up = ["+m"], {0}
+    try:
+        got = ClientHandler.do(cast("ClientHandler", None), node, {}, "get", "", "0")
+    except ConnectionError:
+        got = "refused"
+    assert got == answer
 
 
 # ---- the table

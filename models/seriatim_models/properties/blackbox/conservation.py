@@ -94,6 +94,11 @@ class Traffic(msgspec.Struct):
     leaky: set[str] = set()
     """Queues that may drop messages: purged, deleted, limited in age or length."""
 
+    def disturbed(self, pos: int) -> bool:
+        """Whether some kind of fault had begun before a position and was not over there."""
+        last = {f.event.args["fault"]: f.event.ph for f in self.faults if f.pos < pos}
+        return "invoke" in last.values()
+
 
 class ConservationSummary(Lifecycles):
     """Lifecycles, and the traffic of their queues."""
@@ -311,6 +316,8 @@ class Conservation(LifecycleProperty):
         faults = [f for f in summary.traffic.faults if settled.pos < f.pos < suspect.after.pos]
         if faults:
             return self._came_back(summary, suspect, settled, faults)
+        if summary.traffic.disturbed(settled.pos):
+            return False  # two sides of a partition may both hand it out; it is not over
         key = LifecycleKey(before.event.q, before.event.m)
         returned = (
             (before.event.lvl not in EXACT and key in summary.expired)
