@@ -230,6 +230,30 @@ LOG = """\
 """
 
 
+def test_jepsen_sends_and_polls_that_name_no_log(tmp_path: Path) -> None:
+    def polls(*values: str) -> Path:
+        path = tmp_path / "bare.edn"
+        begun = [
+            f"{{:type {ph}, :f :send, :value {m}, :process 0}}"
+            for m in "12"
+            for ph in (":invoke", ":ok")
+        ]
+        begun += [
+            f"{{:type {ph}, :f :poll, :value {given}, :process {n % 2 + 1}}}"
+            for n, value in enumerate(values)
+            for ph, given in ((":invoke", "nil"), (":ok", value))
+        ]
+        path.write_text("\n".join(begun))
+        return path
+
+    well = polls("[1 2]", "1", "nil", "2", "1")  # two readers may each read all, and go back
+    assert len([e for e in read_history(well).events if e.ev == "deliver"]) == 5
+    found = judged(well)
+    assert found["P1"].verdict is Verdict.OK
+    assert Verdict.VIOLATED not in {f.verdict for f in found.values()}
+    assert judged(polls("3"))["P1"].verdict is Verdict.VIOLATED
+
+
 def test_jepsen_sends_and_polls(tmp_path: Path) -> None:
     path = tmp_path / "history.edn"
     path.write_text(LOG)

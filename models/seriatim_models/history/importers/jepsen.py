@@ -15,6 +15,7 @@ the log workload: `jepsen.tests.kafka`).
 | drain info, or without an end | it may take anything from its invoke on: a gap there and before each take after it |
 | the last of these empty dequeues, if every enqueue had ended before it began | a note of depth 0 at the end |
 | send, or [:send k v] of a txn | publish of message k/v to the log k, with the offset that is returned |
+| send of a value alone, poll of one or several | the same of one log without offsets; a gap before one polled again |
 | poll, or [:poll] of a txn | a deliver for each pair of offset and value, to the reader that the process is |
 | subscribe, assign, crash, a poll that rebalanced or did not end ok | seek: the reader may go on anywhere |
 | operations of :nemesis, and those that only look (`LOOKS`) | left out: they are not of the queue |
@@ -98,6 +99,10 @@ class JepsenImporter:
         """The number of the last event of an enqueue."""
         self._empty: dict[str, Any] | None = None
         """The last empty dequeue that saw all that had been enqueued."""
+        self._bare = False
+        """Whether a send named no log."""
+        self._seen: set[object] = set()
+        """Values that were polled from a log without a name."""
         self._sends: dict[str, list[Event]] = {}
         """What each process has under way to a log."""
         self._assigned: set[str] = set()
@@ -304,7 +309,7 @@ class JepsenImporter:
         self, op: dict[str, Any], ph: str, since: int | None, base: dict[str, Any]
     ) -> list[Event]:
         """The events of a send, a poll or a transaction of both."""
-        process, value = base["proc"], op.get("value")
+        process, value = base["proc"], self._of_one_log(op["f"], op.get("value"))
         if not isinstance(value, list) or not all(isinstance(x, list) and x for x in value):
             if op["f"] == "poll" and ph != "ok":
                 value = []
@@ -343,6 +348,16 @@ class JepsenImporter:
                     made += self._polled(one, since, base)
         return made
 
+    def _of_one_log(self, f: str, value: object) -> object:
+        """The value of a log operation; of what names no log, as the micro-operation that says the same of one log."""
+        if f == "send" and isinstance(value, str | int | float):
+            self._bare = True
+            return [["send", QUEUE, value]]
+        several = value if isinstance(value, list) else [] if value is None else [value]
+        if f == "poll" and self._bare and all(isinstance(v, str | int | float) for v in several):
+            return [["poll", {QUEUE: [[None, v] for v in several]}]]
+        return value
+
     def _polled(self, micro: list[Any], since: int | None, base: dict[str, Any]) -> list[Event]:
         found = micro[1] if len(micro) > 1 and micro[1] is not None else {}
         if not isinstance(found, dict):
@@ -356,6 +371,10 @@ class JepsenImporter:
             for pair in pairs or ():
                 if not isinstance(pair, list) or len(pair) != 2:
                     raise ValueError(f"field value: {pair!r} is no pair of offset and value")
+                if k == QUEUE and pair[0] is None:  # which reader goes on where nobody knows
+                    if pair[1] in self._seen:
+                        made.append(self._event(ev=GAP))
+                    self._seen.add(pair[1])
                 made.append(
                     self._event(ev="deliver", q=k, part=0, m=f"{k}/{_name(pair[1])}", pos=_offset(pair[0]),
                                 ctag=base["proc"], t_lo=since, **base)
