@@ -116,11 +116,32 @@ def test_what_one_recorder_saw_bounds_what_another_one_did() -> None:
         ("publish", "p", {"m": "x", "q": "q"}),
         ("get", "c", {"q": "q", "m": "x", "ph": "ok"}),
     ]
+
+    def got(**how: Any) -> Event:
+        rows[0][2].update(how)
+        events = complete(
+            Event(i=0, t=n, ev=ev, rec=rec, conn=rec, ch=1, **fields)
+            for n, (ev, rec, fields) in enumerate(rows)
+        )
+        return list(events)[1]
+
+    assert (got(ph="invoke").pub, got(ph="invoke").t_lo) == ("p/1/1", 0)
+    assert got(ph="").t_lo is None  # perhaps the line was written behind the call
+    assert got(ph="", t_lo=-3).t_lo == -3
+
+
+def test_lines_of_one_channel_that_stand_behind_their_time_have_no_place() -> None:
+    sent = [
+        ("a", 1),
+        ("c", 3),
+        ("b", 2),
+        ("d", 4),
+    ]  # b was written down behind c, which was sent later
     events = complete(
-        Event(i=0, t=n, ev=ev, rec=rec, conn=rec, ch=1, **fields)
-        for n, (ev, rec, fields) in enumerate(rows)
+        Event(i=i, t=10 + i, t_lo=t_lo, ev="publish", m=m, q="q", conn="p", ch=1)
+        for i, (m, t_lo) in enumerate(sent)
     )
-    assert [(e.pub, e.t_lo) for e in events][1] == ("p/1/1", 0)
+    assert [e.m for e in events if e.pseq is not None] == ["a", "c", "d"]
 
 
 def test_a_limit_bounds_nothing_that_need_not_be_settled() -> None:

@@ -380,7 +380,7 @@ def exclusive_without_tags(named: bool) -> list[Event]:
     """Whoever is given a message without a consumer's tag may be the exclusive consumer of its channel."""
     return events(
         *op(1, "consume", {**A, **GIVEN, "exclusive": True}),
-        ("publish", "", {**P, "q": "q", "m": "m"}),
+        ("publish", "invoke", {**P, "q": "q", "m": "m"}),
         ("deliver", "", {**A, "q": "q", "m": "m", "dtag": 1, **({"ctag": "u"} if named else {})}),
         *op(3, "qos", {**A, "prefetch": 9}),
     )

@@ -128,9 +128,28 @@ def with_hidden_takes(events: Sequence[Event], choose: random.Random) -> list[Ev
     return [e for e in events if id(e) not in hidden]
 
 
+def on_one_line(events: Sequence[Event], choose: random.Random) -> list[Event]:
+    """What is sent, or polled for, is one line with its bounds, which stands where the call returned."""
+    calls: dict[tuple[str, int | None], dict[str, Event]] = {}
+    for e in events:
+        if e.ev in ("publish", "get") and e.op is not None and e.lvl in ("", "api"):
+            calls.setdefault((e.rec, e.op), {})[e.ph] = e
+    out: list[Event] = []
+    for e in events:
+        call = calls.get((e.rec, e.op), {})
+        if e not in call.values() or {"invoke", "ok"} - set(call):
+            out.append(e)
+        elif e.ph == "ok":
+            out.append(
+                set_(e, ph="", op=None, q=e.q or call["invoke"].q, t_lo=call["invoke"].t, t_hi=e.t)
+            )
+    return out
+
+
 LOSSLESS: tuple[View, ...] = (oddly_named,)
 LOSSY: tuple[View, ...] = (
     without_flags, without_operations, of_one_recorder, stretched, delayed, with_unknown_outcomes, with_hidden_takes,
+    on_one_line,
 )  # fmt: skip
 """With one recorder only, more is known: what it completes, it completes from what all saw."""
 

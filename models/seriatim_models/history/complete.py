@@ -124,6 +124,8 @@ class _Channel(msgspec.Struct):
     consumers: dict[str, _Consumer] = {}
     open: dict[int, tuple[str, str, int | None]] = {}
     """By delivery tag: message, queue, limiter."""
+    began: int = ANY_TIME
+    """When the latest of its publishes was sent."""
     published: int = 0
     polls: dict[int | None, list[int]] = {}
     """When polls under way began, by operation; of those without a number the earliest is answered first. The latest
@@ -233,7 +235,12 @@ class _Messages(msgspec.Struct):
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
         queues = self._known.setdefault(event.m, {})
         key = event.key if event.q else None
-        message = _Message(event.q, pub, pseq, event.t, event.prio, key, doubts)
+        returned = event.ph == "" and event.lvl in (
+            "",
+            "api",
+        )  # perhaps: written down behind the call
+        since = event.t_lo if returned or event.t_lo is not None else event.t
+        message = _Message(event.q, pub, pseq, since, event.prio, key, doubts)
         before = queues.get(event.q)
         message.taken = event.m in self._early
         if before is None and event.m in self._acked:
@@ -702,8 +709,13 @@ class Completion(msgspec.Struct):
                 self._messages.settle(event.m, known.q)
             return {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
-        pseq = event.pseq if event.pseq is not None else channel.published
+        pseq: int | None = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
+        begun = event.t if event.t_lo is None else event.t_lo
+        if event.pseq is None and begun is not None:
+            if event.ph == "" and event.t_lo is not None and begun < channel.began:
+                pub, pseq = "", None  # written down after one that was sent later
+            channel.began = max(channel.began, begun)
         self._messages.publish(event, pub, pseq, self._doubts)
         return {"pub": pub, "pseq": pseq}
 
