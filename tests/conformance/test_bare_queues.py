@@ -6,9 +6,12 @@ import asyncio
 import multiprocessing
 import queue
 from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from seriatim_models.cli import run
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.search import search_clients
 from seriatim_models.conformance.driving import drive
@@ -30,6 +33,26 @@ def test_the_librarys_queues_keep_everything(made: Callable[[], object]) -> None
     outcome = search(system, PROFILES["any"], SearchBounds(seconds=60.0, scripts=12), seed=1)
     assert [w.finding.explanation for w in outcome.witnesses] == []
     assert "fifo-adt" in outcome.tested
+
+
+def test_a_queue_may_have_no_get_but_get_nowait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One thread drives it: that it has no lock is for `--schedules` to find, and the command says so."""
+    code = """
+    class Polled:
+        def __init__(self): self.items = []
+        def put(self, m): self.items.append(m)
+        def get_nowait(self): return self.items.pop(0)
+    """
+    (tmp_path / "polled.py").write_text(dedent(code))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = ["conform", "--python", "polled:Polled", "--scripts", "12", "--seed", "1"]
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert "consistent with fifo-adt" in out
+    assert "one thread drove it: --schedules" in out
 
 
 @pytest.mark.slow

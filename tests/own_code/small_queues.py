@@ -368,3 +368,30 @@ def two_ends() -> tuple[End, End]:
     """The two ends of a stream."""
     queue = Tasks()
     return End(queue), End(queue)
+
+
+class WithoutGet:
+    """Never waits: it has no `get` but `get_nowait`."""
+
+    def __init__(self) -> None:
+        self.items: deque[str] = deque()
+        self.lock = threading.Lock()
+
+    def put(self, m: str) -> None:
+        with self.lock:
+            self.items.append(m)
+
+    def get_nowait(self) -> str:
+        with self.lock:
+            return self.items.popleft()
+
+
+class WithoutGetOrLock(WithoutGet):
+    """Wrong: two may look at the same first message."""
+
+    def get_nowait(self) -> str:
+        m = self.items[0]
+        with self.lock:
+            if self.items:
+                self.items.popleft()
+        return m

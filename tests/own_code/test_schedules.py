@@ -96,7 +96,14 @@ def test_what_is_right_is_not_reported(where: str, order: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "right"), [("Polled", True), ("PolledByError", True), ("PolledWithoutLock", False)]
+    ("name", "right"),
+    [
+        ("Polled", True),
+        ("PolledByError", True),
+        ("PolledWithoutLock", False),
+        ("WithoutGet", True),
+        ("WithoutGetOrLock", False),
+    ],
 )
 def test_a_get_that_does_not_wait_may_find_nothing(name: str, right: bool) -> None:
     target = implementation(f"small_queues:{name}")

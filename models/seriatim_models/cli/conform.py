@@ -225,10 +225,21 @@ def conform(
     saved = save(outcome, Path(out)) if script is None else {}
     words = implementation.words
     print_outcome(targets.console, outcome, saved, words, report.sentences, verbose)
+    _print_what_one_thread_leaves(targets, factory, outcome)
     targets.console.print(summary(report))
     report.audits = [with_scripts(run, outcome) for run in report.audits]
     targets.write(report)
     return report.exit_code if sound else max(report.exit_code, 1)
+
+
+def _print_what_one_thread_leaves(
+    targets: Outputs, factory: str | None, outcome: searching.SearchOutcome
+) -> None:
+    """Print how an object is tried by several threads, where one found nothing."""
+    if factory is not None and not outcome.witnesses:
+        targets.console.print(
+            "one thread drove it: --schedules runs small clients of several under every schedule"
+        )
 
 
 def _searched(

@@ -76,7 +76,7 @@ class Local:
             made = self._factory()
         except Exception as error:
             raise Fault("start", f"cannot be made: {one_line(error)}") from error
-        bare = not hasattr(made, "publish") and hasattr(made, "put") and hasattr(made, "get")
+        bare = not hasattr(made, "publish") and hasattr(made, "put") and getter(made) is not None
         self._object = PutGetAdapter(made, self._factory) if bare else made
         self._pushes.clear()
         self._fault = None
@@ -173,7 +173,8 @@ SHOWN = {
 
 
 class PutGetAdapter:
-    """A queue that has only `put` and `get`: what is got is settled by that. Both may be coroutines, as in asyncio.
+    """A queue that has only `put` and `get` (or `get_nowait`): what is got is settled by that. Both may be coroutines,
+    as in asyncio.
 
     A queue with a greatest length is given nothing while it is full: such a put is refused.
     A message may take a moment from `put` to `get` (multiprocessing documents that, for a thread of its own carries it
@@ -214,18 +215,20 @@ class PutGetAdapter:
     def get(self, q: str) -> tuple[str, int | None, bool | None] | None:
         queue = self._queue(q)
         left = self._left[q] > 0
-        polls = _has(queue.get, "block") and not inspect.iscoroutinefunction(queue.get)
+        get = getter(queue)
+        polls = _has(get, "block") and not inspect.iscoroutinefunction(get)
+        polls = polls or not hasattr(queue, "get")
         if not polls and not left and hasattr(queue, "empty") and queue.empty():
             return None  # such a get would wait; any other is asked, for it may go wrong there
         try:
-            if inspect.iscoroutinefunction(queue.get):
-                found = self._done(asyncio.wait_for(queue.get(), self.WAITS if left else 0.01))
-            elif left and _has(queue.get, "block", "timeout"):
-                found = queue.get(block=True, timeout=self.WAITS)
-            elif _has(queue.get, "block"):
-                found = queue.get(block=False)
+            if inspect.iscoroutinefunction(get):
+                found = self._done(asyncio.wait_for(get(), self.WAITS if left else 0.01))
+            elif left and _has(get, "block", "timeout"):
+                found = get(block=True, timeout=self.WAITS)
+            elif _has(get, "block"):
+                found = get(block=False)
             else:
-                found = queue.get()
+                found = get()
         except Exception as error:
             if type(error).__name__ in ("Empty", "QueueEmpty", "TimeoutError", "IndexError"):
                 return None
@@ -263,6 +266,11 @@ class PutGetAdapter:
                 if callable(over := getattr(queue, name, None)):
                     over()
                     break
+
+
+def getter(queue: Implementation) -> Any:
+    """What takes a message: `get`, else `get_nowait`, which never waits; None if it has neither."""
+    return getattr(queue, "get", None) or getattr(queue, "get_nowait", None)
 
 
 def _stops_waiting(queue: Implementation) -> bool:

@@ -258,7 +258,7 @@ def abilities(can: Iterable[str]) -> frozenset[str]:
         known = ", ".join((*OPERATIONS, *FEATURES))
         raise Fault("start", f"can: {', '.join(unknown)} is none of {known}")
     if "publish" not in declared or not {"get", "consume", "read"} & declared:
-        least = "publish and one of get, consume and read, or of a Python object put and get"
+        least = "publish and one of get, consume and read, or of a Python object put and get or get_nowait"
         raise Fault("start", f"can: needed at least are {least}")
     declared |= {feature for more, feature in IMPLIED.items() if more in declared}
     if (some := TRANSACTIONS & declared) and some != TRANSACTIONS:

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.conformance.local import declared
+from seriatim_models.conformance.local import declared, getter
 from seriatim_models.conformance.script import ScriptError
 from seriatim_models.files import read_document, write_whole
 
@@ -144,19 +144,21 @@ def surface_of(target: object, factory: Callable[..., object]) -> Surface:
         return _leasing(target)
     if isinstance(target, tuple) and _has_ends(target):
         return _two_ends(target, factory)
-    if not (hasattr(target, "put") and hasattr(target, "get")):
+    get = getter(target)
+    if not hasattr(target, "put") or get is None:
         raise ValueError("it has neither put and get nor publish and get, which clients could call")
-    tasks = inspect.iscoroutinefunction(target.get)
+    tasks = inspect.iscoroutinefunction(get)
     if tasks != inspect.iscoroutinefunction(target.put):
         raise ValueError("one of its put and get is a coroutine and the other is not")
     ways = _forms(target)
     if tasks:
         ways |= _within(ways)
     limit = "maxsize" if "maxsize" in parameters(factory) else ""
-    empty = _when_empty(target) if "get_nowait" not in ways and not tasks else None
-    if empty is not None:
-        ways["get_nowait"] = ways.pop("get")
-        if "put_nowait" not in ways and not limit and _puts_at_once(target):
+    asked = not tasks and not {"get", "get_nowait"} <= ways.keys()
+    empty = _when_empty(get) if asked else None
+    if empty is not None or "get" not in ways:
+        ways["get_nowait"] = ways.pop("get", ("get_nowait", {}))
+        if "put_nowait" not in ways and not limit and not tasks and _puts_at_once(target):
             ways["put_nowait"] = ways.pop("put")
     for name in ("task_done", "join"):
         if callable(getattr(target, name, None)) and callable(getattr(target, "task_done", None)):
@@ -199,7 +201,7 @@ def _within(
 def _forms(target: Any) -> dict[str, tuple[str, dict[str, Any]]]:
     """`put` and `get` as they are, without waiting, and within a time, as far as an object has that."""
     ways: dict[str, tuple[str, dict[str, Any]]] = {}
-    for name in ("put", "get"):
+    for name in ("put", "get") if hasattr(target, "get") else ("put",):
         accepted = parameters(getattr(target, name))
         ways[name] = (name, {})
         if callable(getattr(target, f"{name}_nowait", None)):
@@ -233,9 +235,9 @@ def _alone(call: Callable[[], object]) -> list[object]:
     return ended
 
 
-def _when_empty(target: Any) -> str | None:
+def _when_empty(get: Callable[[], object]) -> str | None:
     """By which exception an object says that there is nothing, "" if by None; None if its `get` waits then."""
-    ended = _alone(target.get)
+    ended = _alone(get)
     if ended == [None]:
         return ""
     return type(ended[0]).__name__ if ended and isinstance(ended[0], LookupError | Empty) else None

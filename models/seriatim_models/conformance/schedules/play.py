@@ -75,7 +75,8 @@ def client(target: Any, steps: tuple[Step, ...], empty: str) -> None:
         try:
             value = method_of(target, method)(*args, **named)
         except Exception as error:
-            if not refused(number, error, empty if method == "get" else "", puts=bool(m)):
+            silent = empty if method in ("get", "get_nowait") else ""
+            if not refused(number, error, silent, puts=bool(m)):
                 raise
         else:
             taken, dtag = answered(number, value)
