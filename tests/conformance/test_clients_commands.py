@@ -181,3 +181,14 @@ def test_it_is_said_that_threads_of_an_object_meet_by_chance(
     words = ["conform", "--python", "queue:Queue", "--clients", "2", "--seed", "1"]
     assert run([*words, "--scripts", "3", "--out", str(tmp_path)]) in (0, 3)
     assert "--schedules runs small clients under every schedule" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_clients_of_one_that_never_answers_end_in_time(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of fifteen tries of the smallest ones waited as long as patience lasts."""
+    command = program(PREAMBLE.replace("n < 30", "request['op'] != 'get'") + "    time.sleep(1e6)")
+    bounds = ["--clients", "2", "--seconds", "2", "--patience", "2", "--out", str(tmp_path / "c")]
+    assert run(["conform", "--exec", command, *bounds]) == 1
+    assert "again in 3 of 3 runs" in capsys.readouterr().out

@@ -68,6 +68,7 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
         ('print(\'{"id": 1, "ok": true}\')', "start", "speaks 'no protocol'"),
         ('print(\'{"id": 1, "ok": false, "why": "closed today"}\')', "start", "closed today"),
         ("print('{\"id\": 7}')", "garbage", "answered 7 when 1 was asked"),
+        ("print('{\"ok\": true}')", "garbage", "answered without an id when 1 was asked"),
         (
             'print(\'{"id": 1, "protocol": "seriatim-conform/1", "can": ["fly"]}\')',
             "start",
@@ -121,6 +122,14 @@ def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
     assert (run.fault, run.steps[-1].op) == (kind, "nack"), run.why
     assert time.monotonic() - begun < IN_TIME
     assert not marked(child._mark)
+
+
+def test_who_answers_twice_is_said_to(program: Program) -> None:
+    twice = "for line in sys.stdin: print(*[json.dumps({'id': json.loads(line)['id']})] * 2, sep='\\n', flush=True)"
+    child = started(program(hello(twice)))
+    run = drive(child, [ScriptStep(op="publish", q="q", m="m0")])
+    assert run.fault == "garbage"
+    assert "once more" in run.why
 
 
 def test_one_that_does_not_read_does_not_stop_us_from_writing(program: Program) -> None:

@@ -277,8 +277,11 @@ class ChildProcess:
             asked = self._asked.pop(number, None) if isinstance(number, int) else None
         if asked is None:
             turns = self._turn is not None
-            why = f" when {self._number} was asked" if turns else NEVER_ASKED
-            raise Fault("garbage", f"answered {number!r}{why}")
+            when = f" when {self._number} was asked" if turns and number != self._number else ""
+            again = turns and isinstance(number, int) and 0 < number <= self._number
+            what = "without an id" if number is None else f"{number!r}{' once more' * again}"
+            never = "" if turns or number is None else NEVER_ASKED
+            raise Fault("garbage", f"answered {what}{when}{never}")
         self._budget = FLOOD_MAX
         asked.message = message
         asked.done.set()

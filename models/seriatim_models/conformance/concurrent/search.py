@@ -87,7 +87,7 @@ class ClientsOutcome(msgspec.Struct, kw_only=True):
     shown: int = 0
     """In how many of `tried` further runs the smallest workload showed it again."""
     tried: int = 0
-    """`TRIES`, or fewer if the system failed meanwhile."""
+    """`TRIES`, or fewer if the system failed meanwhile or time was up."""
     failed: str = ""
     """How the system failed after the violation was found, so that it was not made smaller to the end."""
 
@@ -288,7 +288,9 @@ class _Search:
         """
         while time.monotonic() < until and (less := self.shrink(workload, until)) is not None:
             workload = less
-        for _ in range(TRIES):
+        for tried in range(TRIES):
+            if tried > AGAIN and time.monotonic() > until:
+                return  # each try of what never answers lasts as long as patience does
             events = self.shows(workload)
             self.outcome.tried += 1
             if events is not None:

@@ -1,0 +1,118 @@
+"""A command, a signal and an instant are drawn: it ends by a declared code, in a word, with whole files and no orphan.
+
+`SERIATIM_SIGNALS=200 pytest tests/cli/test_signals.py` draws more, and names each draw that fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parent.parent / "data"
+EXAMPLE = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/example.py'}"
+CLIENTS = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/clients.py'}"
+RECORDING = str(DATA / "rabbit-classic-competing.jsonl.gz")
+BEGIN = "import seriatim_models.start as s; print(flush=True); s.main()"
+DRAWS = int(os.environ.get("SERIATIM_SIGNALS", "12"))
+COMMANDS: dict[str, list[str]] = {
+    "audit": ["audit", RECORDING, "--engine", "local", "--json", "OUT/a.json", "--html", "OUT/a.html"],
+    "audit with tables": ["audit", RECORDING, "--engine", "local", "--out", "OUT/tables"],
+    "lint": ["lint", RECORDING, "--json", "OUT/a.json"],
+    "show": ["show", RECORDING, "--timeline", "OUT/a.html"],
+    "check": ["check", "two-takers", "--strategy", "random", "--budget", "5", "--json", "OUT/a.json"],
+    "check in processes": ["check", "two-takers", "queue-again", "--jobs", "2", "--html", "OUT/a.html"],
+    "generate": ["generate", "OUT/made", "--events", "100000"],
+    "conform": ["conform", "--exec", EXAMPLE, "--seconds", "5", "--out", "OUT/c", "--json", "OUT/a.json"],
+    "conform clients": ["conform", "--exec", CLIENTS, "--clients", "3", "--seconds", "5", "--out", "OUT/c"],
+    "conform python": ["conform", "--python", "queue:Queue", "--seconds", "5", "--out", "OUT/c"],
+    "record": ["record", "--exec", CLIENTS, "--clients", "3", "--seconds", "5", "--out", "OUT/r.jsonl"],
+    "matrix": ["matrix", "pool", "--depth", "1", "--jobs", "2", "--json", "OUT/a.json"],
+    "vectors": ["vectors", "fill", "--folder", "OUT/vectors"],
+    "tour": ["tour", "--out", "OUT/tour"],
+    "bugs": ["bugs", "--out", "OUT/bugs"],
+    "demo": ["demo"],
+}  # fmt: skip
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: 137}
+"""As a shell sees them: also where it is the signal itself that ends it, while it is loaded or unloaded."""
+
+
+def of_draw(mark: str) -> list[int]:
+    """The processes that have the mark in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def faults(folder: Path) -> list[str]:
+    """What is wrong with the files: a name that is no draft's stands for a whole file."""
+    wrong = []
+    for path in folder.rglob("*"):
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        text = path.read_bytes()
+        if path.suffix == ".html" and not text.rstrip().endswith(b"</html>"):
+            wrong.append(f"{path.name} is half a page")
+        if path.suffix == ".json":
+            try:
+                json.loads(text)
+            except ValueError as error:
+                wrong.append(f"{path.name}: {error}")
+    return wrong
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize("draw", range(DRAWS))
+def test_whenever_a_signal_comes_a_command_ends_as_declared(draw: int, tmp_path: Path) -> None:
+    drawn = random.Random(draw)
+    what = drawn.choice(sorted(COMMANDS))
+    number = drawn.choice(sorted(CODES))
+    after = drawn.choice((drawn.uniform(0.05, 0.5), drawn.uniform(0.05, 6)))
+    mark = f"SERIATIM_DRAW={os.getpid()}-{draw}"
+    arguments = [
+        a.replace("OUT", str(tmp_path), 1) if a.startswith("OUT") else a for a in COMMANDS[what]
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", BEGIN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "SERIATIM_DRAW": mark.split("=")[1]},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=after)
+            over = process.poll() is not None
+            process.send_signal(number)
+            began = time.monotonic()
+            _, errors = process.communicate(timeout=60)
+            took = time.monotonic() - began
+        finally:
+            process.kill()
+    code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    case = f"{what}: {number.name} after {after:.2f} s"
+    assert "Traceback" not in errors, f"{case}\n{errors}"
+    assert over or code in (CODES[number], 0, 1, 2, 3), f"{case}: {code}\n{errors}"
+    assert took < 20, f"{case}: ended after {took:.0f} s"
+    assert faults(tmp_path) == [], case
+    until = time.monotonic() + 10
+    while (left := of_draw(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == [], f"{case}: {[Path(f'/proc/{pid}/cmdline').read_bytes() for pid in left]}"
