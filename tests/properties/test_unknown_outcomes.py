@@ -63,6 +63,39 @@ def test_a_poll_of_unknown_outcome_may_have_taken_the_message() -> None:
         assert check("P1", r).verdict is verdict, outcome
 
 
+def looked(r: Recording, **args: object) -> Verdict:
+    """What P1 says once somebody has looked into the queue and found nothing there."""
+    r.add("note", "info", q="q", args={"depth": 0, **args})
+    return check("P1", r).verdict
+
+
+def test_a_poll_that_was_never_answered_has_taken_nothing_where_nobody_holds_a_message() -> None:
+    """It may still take one, or may have while somebody counted, unless all had come to rest."""
+    rest = {"held": 0, "rest": True}
+    for autoack, args in ((None, rest), (None, {"held": 0}), (None, {"rest": True}), (True, rest)):
+        r = Recording()
+        r.publish("m0")
+        r.publish("m1")
+        r.add("get", "ok", q="q", m="m1", proc="b", autoack=autoack)
+        r.add("ack", "ok", q="q", ms=["m1"], proc="b")
+        r.add("get", "invoke", q="q", proc="killed", op=9, autoack=autoack)
+        lost = autoack is None and args is rest
+        assert (looked(r, **args) is Verdict.VIOLATED) is lost, (autoack, args)
+
+
+def test_a_message_whose_settlement_was_refused_is_still_to_be_found() -> None:
+    for outcome in ("fail", "info"):
+        r = Recording()
+        r.publish("m0")
+        r.add("get", "ok", q="q", m="m0", proc="b")
+        r.add("nack", "ok", q="q", ms=["m0"], requeue=True, proc="b")
+        r.add("get", "ok", q="q", m="m0", proc="b")
+        for ph in ("invoke", outcome):  # its lease was over
+            r.add("ack", ph, q="q", ms=["m0"], proc="b", op=1)
+        r.add("get", "ok", q="q", m="m0", proc="c")
+        assert (looked(r, held=0) is Verdict.VIOLATED) is (outcome == "fail"), outcome
+
+
 def test_a_requeued_message_may_be_settled_by_a_command_for_all_before_it_is_seen() -> None:
     for tag, verdict in ((0, Verdict.OK), (1, Verdict.VIOLATED)):
         r = Recording()
@@ -311,12 +344,12 @@ def test_a_callback_that_runs_late_may_be_of_an_earlier_copy() -> None:
     for late in (True, False):
         r = Recording()
         r.add("consume", "invoke", q="q", ctag="t", **A)
-        r.add("publish", "", m="m0", q="q", conn="pub", ch=1, gen=1)
-        r.add("publish", "", m="m1", q="q", conn="pub", ch=1, gen=1)
+        r.publish("m0")
+        r.publish("m1")
         r.add("conn_drop", "info", conn="a")
         if late:
             r.deliver("m0", "b", autoack=True, redelivered=True)
-        r.add("publish", "", m="m0" if late else "m2", q="q", conn="pub", ch=1, gen=1)
+        r.publish("m0" if late else "m2")
         r.deliver("m0" if late else "m2", "a", ctag="t", redelivered=False)
         r.add("get", "invoke", q="q", conn="c", ch=1, gen=1, op=9)
         r.add("get", "ok", m="m1", q="q", conn="c", ch=1, gen=1, op=9, redelivered=False)

@@ -79,6 +79,8 @@ class Traffic(msgspec.Struct):
     """Where all had last come to rest; -1 if never."""
     polls: dict[Poll, int] = {}
     """How many polls of somebody were not answered."""
+    settling: set[str] = set()
+    """Queues of polls that settle what they take."""
     unknown: set[str] = set()
     """Queues of polls that settle what they take, and whose outcome nobody knows: each may have taken a message."""
     unseen: set[str] = set()
@@ -221,6 +223,8 @@ class Conservation(LifecycleProperty):
         by = holder(event)
         if event.ph == "info":
             (traffic.unknown if event.autoack else traffic.unseen).add(event.q)
+        if event.autoack:
+            traffic.settling.add(event.q)
         if event.lvl in ("", "api"):
             traffic.pollers.add(by)
         if event.ph:
@@ -243,6 +247,7 @@ class Conservation(LifecycleProperty):
             )
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
+        mine.settling |= more.settling
         mine.unknown |= more.unknown
         mine.unseen |= more.unseen
         mine.faults += [PlacedEvent(f.pos + shift, f.event) for f in more.faults]
@@ -399,7 +404,10 @@ class Conservation(LifecycleProperty):
         """Whether nothing of the queue can be anywhere when its depth was seen to be 0."""
         traffic = summary.traffic
         look = traffic.looks[q]
-        if any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items()):
+        # What a poll took that was never answered is held, unless it was settled by that.
+        open_polls = any(n > 0 and poll.q in (q, "") for poll, n in traffic.polls.items())
+        at_rest = _none_held(look) and look.event.args.get("rest") is True
+        if open_polls and not (at_rest and {q, ""}.isdisjoint(traffic.settling)):
             return False
         if summary.sessions.kinds.quiet:
             return False  # polls and consumers that nobody answered are not recorded
@@ -453,7 +461,8 @@ class Conservation(LifecycleProperty):
         if any(summary.voided[command(s.event)] == "info" for s in settled):
             return None
         q = _queue(birth)
-        if q not in drained or any(s.kind == SETTLED for steps in lifecycles for s in steps):
+        before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
+        if q not in drained or not all(_refused(summary, s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1
         since = [f for f in summary.traffic.faults if f.pos > sent]
@@ -530,6 +539,11 @@ def _stamped_before(sent: Event, given: Event) -> bool:
 
 def _moved(placed: Mapping[Name, PlacedEvent], shift: int) -> dict[Name, PlacedEvent]:
     return {key: PlacedEvent(p.pos + shift, p.event) for key, p in placed.items()}
+
+
+def _refused(summary: Lifecycles, settled: Step) -> bool:
+    """Whether a settlement certainly had no effect: without a number a refusal may be that of another one."""
+    return settled.event.op is not None and summary.voided.get(command(settled.event)) == "fail"
 
 
 def _none_held(look: Depth) -> bool:
