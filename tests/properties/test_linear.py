@@ -268,3 +268,25 @@ def test_what_a_consumer_is_about_to_be_given_is_not_inside_for_a_dequeue() -> N
 
     assert QueueLinearizable().check(events(True)).verdict is not Verdict.VIOLATED
     assert QueueLinearizable().check(events(False)).verdict is Verdict.VIOLATED
+
+
+def test_a_poll_of_which_only_that_nobody_knows_is_recorded_may_have_taken_anything() -> None:
+    lines = [
+        (ev, ph, m) for m in ("m0", "m1") for ev, ph in (("publish", "invoke"), ("publish", "ok"))
+    ]
+    lines += [("get", "invoke", ""), ("get", "ok", "m1")]
+    for info in ([], [("get", "info", "")]):
+        events = [
+            Event(
+                i=n,
+                t=n,
+                ev=ev,
+                ph=ph,
+                m=m,
+                q="q",
+                proc="x" if ph == "info" else ev,
+                autoack=True,
+            )
+            for n, (ev, ph, m) in enumerate([*lines, *info])
+        ]
+        assert (P20.check(list(complete(events))).verdict is Verdict.VIOLATED) is (not info)

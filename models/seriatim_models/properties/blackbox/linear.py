@@ -324,6 +324,12 @@ class _LinearityPass:
         inside.untestable += 1
         return True
 
+    def _poll_of_unknown_outcome(self, inside: Inside, begun: Event | None) -> None:
+        """It may have taken something since it began; if that is not recorded nobody knows since when."""
+        _never_answered(inside, begun)
+        if begun is None:
+            self.leave(inside)
+
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
         if event.ph == "invoke":
@@ -332,7 +338,7 @@ class _LinearityPass:
             return
         begun = inside.pending.pop(_operation(event), None) if event.ph else None
         if event.ph == "info" and event.ev == "get":
-            _never_answered(inside, begun)
+            self._poll_of_unknown_outcome(inside, begun)
             return
         if event.ph == "fail":
             self._decide(inside, when(event))
