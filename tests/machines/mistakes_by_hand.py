@@ -150,7 +150,7 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 return
         consumer.wants_work.set(None)
         self._close(consumer)"""),
-    ("q-close-all-first", "exclusive-handed-back", "outcome", "queue",
+    ("q-close-all-first", "exclusive-handed-back", "QL-6", "queue",
      """        self._close(consumer)
         if consumer.exclusive:
             self.exclusive.set(None)

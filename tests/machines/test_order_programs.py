@@ -272,7 +272,7 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
             if self.entries.overtaking:
                 self._rewind_all(entry)
             self._arrived(entry)"""),
-    ("immediate-after-exclusive", "outcome", "queue",
+    ("immediate-after-exclusive", "IM-4", "queue",
      """        if consumer.exclusive:
             self.exclusive.set(None)
         self.all.delete(consumer.in_all)""",
@@ -597,7 +597,7 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """        if True:
             entry = self.attempt(consumer, "pull")
             if"""),
-    ("exclusive-handed-back", "outcome", "queue",
+    ("exclusive-handed-back", "QL-6", "queue",
      """        self._close(consumer)
         if consumer.exclusive:
             self.exclusive.set(None)

@@ -261,7 +261,18 @@ def fair_overrun(scene: FairScene) -> None:
     scene.push((0, 1), (0, 1))
 
 
-@scenario("FQ-4", traces=34, quanta=(1,))
+@scenario("FQ-4", traces=6, quanta=(1,), prefetch=1)
+def fair_room_for_one(scene: FairScene) -> None:
+    """Two threads of the broker push at the same time into a slot that has room for one delivery.
+
+    Bounds: One slot with prefetch 1, one delivery of each thread.
+    """
+    scene.loop()
+    scene.push((0, 1), name="one")
+    scene.push((0, 1), name="two")
+
+
+@scenario("FQ-3 FQ-4", traces=34, quanta=(1,))
 def fair_stop(scene: FairScene) -> None:
     """The loop is asked to end while a delivery arrives.
 

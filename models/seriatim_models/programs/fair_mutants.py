@@ -166,6 +166,41 @@ mutant(
 """,
 )
 mutant(
+    id="room-asked-before",
+    killed_by="FQ-4",
+    program="fair-room-for-one",
+    steps=26,
+    origin="the lock is given up between the question and the delivery",
+    title="whether a slot has room is asked, and the delivery put in later: two that ask at once are both taken in",
+    diff="""
+         with self._lock:
+-            if len(slot.waiting) >= slot.prefetch:
+-                raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
++            full = len(slot.waiting) >= slot.prefetch
++        if full:
++            raise Overrun(f"slot {slot.name}: a delivery beyond its prefetch {slot.prefetch}")
++        with self._lock:
+             slot.waiting.append((delivery, weight))
+""",
+)
+mutant(
+    id="taken-and-stopped",
+    killed_by="FQ-3",
+    program="fair-stop",
+    steps=12,
+    origin="two statements of the visit turned round",
+    title="the loop looks whether it must end when it has taken a delivery, which is then never settled",
+    diff="""
+-        while not self._stopping.get():
++        while True:
+             with self._lock:
+                 taken = self._take(slot, quantum)
+-            if taken is None:
++            if taken is None or self._stopping.get():
+                 return
+""",
+)
+mutant(
     id="token-first",
     killed_by="FQ-4",
     program="fair-park",

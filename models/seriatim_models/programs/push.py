@@ -40,7 +40,7 @@ def immediate_ready(scene: PushScene) -> None:
     scene.publish("m1", "m2", "m3", immediate=True)
 
 
-@scenario("ES-5 IM-1 QL-6", traces=11, executor=False)
+@scenario("ES-5 IM-1 IM-4 QL-6", traces=11, executor=False)
 def immediate_after_exclusive(scene: PushScene) -> None:
     """An exclusive consumer closes; who is admitted behind it gets an immediate message that is published then.
 

@@ -24,11 +24,15 @@ from seriatim_models.properties.whitebox.sweep import how_many_before
 class Ql6(OnReplay):
     """A case is a pair of consumers that registered one after the other, at least one of them as exclusive.
 
+    Also a message that an exclusive consumer had acquired, when that consumer leaves.
     A consumer is registered from the moment at which it is linked in All until it is marked there.
     """
 
     id = "QL-6"
-    sentence = "While an exclusive consumer is in All, linked and not marked, no other consumer is."
+    sentence = (
+        "While an exclusive consumer is in All, linked and not marked, no other consumer is; "
+        "and it holds no message any more when it leaves."
+    )
     source = "Strict Ordering, the shortcut for an exclusive subscriber"
     case_events = CaseEvents(frozenset({"consumer"}), lambda e: bool(e.exclusive))
 
@@ -47,7 +51,10 @@ class Ql6(OnReplay):
             elif catalogue.list_name.get(e, "") not in everybody:
                 continue
             elif e.ev == "mark":
-                there.get(catalogue.list_name(e), {}).pop(catalogue.node(e), None)
+                node = catalogue.node(e)
+                present = there.get(catalogue.list_name(e), {})
+                if present.pop(node, None) and exclusive.get(consumer_of(node), False):
+                    tested += self._held_by(h, consumer_of(node), e, bad)
             elif e.ev == "link":
                 name, node = catalogue.list_name(e), catalogue.node(e)
                 alone = exclusive.get(consumer_of(node), False)
@@ -63,6 +70,19 @@ class Ql6(OnReplay):
                         )
                 present[node] = e
         return tested
+
+    @staticmethod
+    def _held_by(h: Replay, name: str, leaves: Event, bad: Violations) -> int:
+        """Add each message that an exclusive consumer holds as it leaves; how many it ever had."""
+        had = 0
+        for entry in h.entries.values():
+            mine = [i for i, by in entry.acquirers.items() if by is not None and by.name == name]
+            had += bool(mine)
+            now = entry.acquirer(leaves.i)
+            if now is not None and now.name == name:
+                why = f"{name}, which is exclusive, leaves while it holds {entry.m}"
+                bad.append((why, [h.event(max(i for i in mine if i < leaves.i)), leaves]))
+        return had
 
 
 class Mg2(OnReplay):

@@ -491,7 +491,8 @@ class Im4(OnReplay):
     sentence = (
         "No attempt without a reason: an enqueue in a push queue asks each consumer once, and none when one has taken "
         "its message; it asks for a delivery job only if its message is not immediate and was available at some moment "
-        "after its last attempt to deliver it."
+        "after its last attempt to deliver it. "
+        "An immediate message is not discarded before each consumer that wanted it all the while was asked."
     )
     source = SOURCE
     case_events = PUSH_QUEUE
@@ -500,6 +501,11 @@ class Im4(OnReplay):
         asked = self._asked(h)
         for call, attempts in asked.items():
             self._in_vain(call, attempts, bad)
+        discarded = [op for op in h.of("enqueue") if self._discards(h, op)]
+        for call in discarded:
+            for consumer in self._not_asked(h, call, asked.get(call, [])):
+                why = f"{call.first.m} was discarded, and {consumer.name}, which wanted it, was not asked"
+                bad.append((why, [call.first, h.event(int(consumer.registered))]))
         for job in h.named("job"):
             call_at = h.call_at(job.i)
             if call_at is None or call_at.ev != "enqueue" or catalogue.job_at(job) != "submit":
@@ -514,7 +520,37 @@ class Im4(OnReplay):
                     f"enqueue({entry.m}) asked for a job, and {entry.m} was not available any more"
                 )
                 bad.append((why, [h.event(since), job]))
-        return len(asked)
+        return len({*asked, *discarded})
+
+    @staticmethod
+    def _discards(h: Replay, op: CallSpan) -> bool:
+        """Whether the call linked an immediate message in a push queue, and returned, and nobody had the message."""
+        entry = h.entries.get(op.first.m)
+        return (
+            entry is not None
+            and entry.enqueued is op
+            and entry.immediate
+            and op.last is not None
+            and h.kind(entry.q) == "push"
+            and not entry.acquirers
+            and any(e.i > op.start for e in entry.links)
+        )
+
+    @staticmethod
+    def _not_asked(
+        h: Replay, call: CallSpan, attempts: list[CallSpan]
+    ) -> Iterator[ConsumerHistory]:
+        """Consumers that were there and wanted any message of theirs for as long as the call took."""
+        entry, end = h.entries[call.first.m], int(call.end)
+        for consumer in h.subscriptions:
+            if (
+                consumer.selects(entry)
+                and consumer.registered < call.start
+                and consumer.until > end
+                and consumer.wants.held(True, call.start, end)
+                and not any(attempt.by is consumer for attempt in attempts)
+            ):
+                yield consumer
 
     @staticmethod
     def _asked(h: Replay) -> dict[CallSpan, list[CallSpan]]:

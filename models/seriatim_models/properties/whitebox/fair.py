@@ -175,7 +175,7 @@ class Fq4(OfSlots):
     id = "FQ-4"
     sentence = (
         "Tokens equal waiting deliveries whenever the loop parks: it neither spins on an empty set "
-        "nor sleeps on a full one."
+        "nor sleeps on a full one. No slot holds more than its prefetch."
     )
     reads = frozenset({"slot", "arrive", "take", "unpark", "stopped", "fair_rest"})
 
@@ -184,15 +184,23 @@ class Fq4(OfSlots):
 
         What is delivered to a slot that the loop does not have, if its slots were recorded, waits for nobody.
         """
-        if any(e.ev == "slot" for e in events):
+        room = {catalogue.slot(e): e.prefetch for e in events if e.ev == "slot"}
+        if room:
             events = [e for e in self.known(events) if e.ev != "slot"]
         waiting = tested = 0
+        held = dict.fromkeys(room, 0)
         empty: Event | None = None
         for e in events:
-            if e.ev == "arrive":
-                waiting += 1
-            elif e.ev == "take":
-                waiting -= 1
+            if e.ev in ("arrive", "take"):
+                more = 1 if e.ev == "arrive" else -1
+                waiting += more
+                slot = catalogue.slot(e)
+                held[slot] = held.get(slot, 0) + more
+                most = room.get(slot)
+                if more > 0 and most is not None and held[slot] > most:
+                    bad.append(
+                        (f"{slot} holds {held[slot]} deliveries, its prefetch is {most}", [e])
+                    )
             elif e.ev == "stopped":
                 empty = None
             elif e.ev == "unpark":
