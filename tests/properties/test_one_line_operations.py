@@ -19,6 +19,7 @@ from seriatim_models.history import read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.own import load_property
 
 SEEDS = 60
 Written = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -198,3 +199,24 @@ def test_a_wrong_queue_is_reported_however_its_calls_are_written(
         lines = written(Clients(seed, mistake).run(autoack=True))
         found.update(list(audited(tmp_path / "calls.jsonl", lines)[0]))
     assert min(found["P1"], found["P20"]) > 0, found
+
+
+def bounded(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line for each call, with its bounds."""
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("written", "decides"), [(bounded, True), (phases, True), (ends, False), (timeless, False)]
+)
+def test_a_model_takes_calls_as_they_are_written(
+    written: Written, decides: bool, tmp_path: Path
+) -> None:
+    """A right stack is one; a queue is none, where that can be known."""
+    model = load_property("spec/own/stack.py:Stack")
+    for seed in range(3):
+        for mistake in ("stack", ""):
+            path = tmp_path / "calls.jsonl"
+            audited(path, written(Clients(seed, mistake).run(autoack=False)))
+            found = model.check(list(complete(read_history(path).events))).verdict
+            assert (found is Verdict.VIOLATED) is (decides and not mistake), (seed, mistake)

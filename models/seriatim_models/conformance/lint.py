@@ -157,7 +157,7 @@ SENTENCES = {
     "open-connections": "connections that never end: what they held at the end is open",
     "open-channels": "channels that never close, nor their connection",
     "unanswered": "publishes begun and never answered: whether the broker had them is not known",
-    "unconfirmed": "publishes without confirms: none of them can be called lost",
+    "unconfirmed": "publishes without `invoke` and `ok`: none can be called lost, or out of order (P1, P5, P20)",
     "unpublished": "deliveries of messages whose publish is not in the recording",
     "unnamed": "messages known by a hash of their body: two with the same body are taken for one",
     "unknown-tag": "settlements of tags that the recording does not know",

@@ -28,7 +28,7 @@ more than `most` states.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -103,7 +103,9 @@ class SequentialModel(WholeHistory):
             explained = None if why else self.explains(mine)
             if explained is None:
                 untestable += cases
-                why = why or f"no order was found or ruled out in {self.most:,} states"
+                why = why or f"no order was found or ruled out in {self._limit(mine):,} states"
+                if any(_unbounded(c) for c in mine):
+                    why += "; calls on one line without t_lo have none: record invoke and ok"
                 continue
             tested += cases
             if not explained:
@@ -113,12 +115,17 @@ class SequentialModel(WholeHistory):
             return found
         return msgspec.structs.replace(found, explanation=why)
 
+    def _limit(self, calls: Iterable[ModelCall]) -> int:
+        """States after which a search is given up: soon, where the calls have no order among them."""
+        return self.most // 10 if any(_unbounded(c) for c in calls) else self.most
+
     def explains(self, calls: Sequence[ModelCall]) -> bool | None:
         """Whether some order of the calls of one part is one of the model; None if that was not found out."""
         calls = sorted(calls, key=lambda c: c.begin)
         must = sum(1 << k for k, c in enumerate(calls) if c.known)
         sent = sorted({c.m for c in calls if c.name in SENDS})
         tried: set[tuple[int, Hashable]] = set()
+        limit = self._limit(calls)
         paths = [self._following(calls, sent, 0, self.initial())]
         if not must:
             return True
@@ -132,7 +139,7 @@ class SequentialModel(WholeHistory):
                 return True
             if following in tried:
                 continue
-            if len(tried) >= self.most:
+            if len(tried) >= limit:
                 return None
             tried.add(following)
             paths.append(self._following(calls, sent, done, state))
@@ -178,6 +185,11 @@ class SequentialModel(WholeHistory):
         )
 
 
+def _unbounded(call: ModelCall) -> bool:
+    """Whether a call that was made may have begun at any time."""
+    return call.begin == ALWAYS and call.name != "deliver"
+
+
 def _until(calls: Sequence[ModelCall], end: tuple[Time, int]) -> list[ModelCall]:
     """The calls that had begun by then; what had not ended is open."""
     return [
@@ -208,8 +220,10 @@ def calls_of(events: Sequence[Event]) -> list[ModelCall]:
             begin = event.t_lo
         elif begun is not None:
             begin = when(begun)
-        elif not event.ph and event.ev != "deliver":  # the whole of it, as P20 takes it
-            begin = when(event)
+        elif not event.ph and event.ev != "deliver" and event.lvl not in ("", "api"):
+            begin = when(
+                event
+            )  # above a client library the line may stand behind the call, as in P20
         # What a client sent without waiting for an answer is there at some time later, or never.
         silent = not event.ph and event.ev in SENDS and event.lvl not in EXACT
         known = event.ph != "info" and not (silent and event.t_hi is None)
