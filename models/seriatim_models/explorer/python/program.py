@@ -25,6 +25,8 @@ from seriatim_models.explorer.python.threads import MainThread, run_to_the_end
 
 COLLECT_EVERY = 50
 """Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
+WORTH_IT = 50
+"""Objects of an execution for which that is done: where most are alive, each collection would look at them in vain."""
 FORGET_EVERY = 1000
 """Executions after which what is known of classes is forgotten: a program may make its own anew in each."""
 
@@ -108,6 +110,7 @@ class PythonProgram:
         mortal = LIFETIMES in search.promoted
         self.execution_class = MortalExecution if mortal else PythonExecution
         self.executions = 0
+        self.collect_at = COLLECT_EVERY
 
     def __call__(self, world: World) -> None:
         """Begin one execution."""
@@ -119,8 +122,9 @@ class PythonProgram:
         self.executions += 1
         if self.executions % FORGET_EVERY == 0:
             forget_classes()
-        if self.executions % COLLECT_EVERY == 0:
-            gc.collect()
+        if self.executions == self.collect_at:
+            worth_it = gc.collect() >= WORTH_IT * COLLECT_EVERY
+            self.collect_at += COLLECT_EVERY if worth_it else FORGET_EVERY
         world.spawn(self._main, name="main")
 
     def _main(self) -> None:
