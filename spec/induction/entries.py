@@ -147,13 +147,16 @@ def count(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
 
 
 def announced(s: SymbolicState, t: Term, e: Term) -> SymbolicState:
-    """`t` made `e` available, and owes every registered consumer but browsers a rewind (rule 4)."""
+    """`t` made `e` available, and owes every registered consumer that selects it a rewind, but browsers (rule 4)."""
     return s.but(
         announcer=at(s.announcer, e, t),
-        owes=lambda u, f, c: Or(
-            s.owes(u, f, c), And(u == t, f == e, s.registered(c), s.acquires(c))
-        ),
+        owes=lambda u, f, c: Or(s.owes(u, f, c), And(u == t, f == e, goes_back(s, c, f))),
     )
+
+
+def goes_back(s: SymbolicState, c: Term, e: Term) -> Term:
+    """To whom a rewind is owed, should the entry become available or free."""
+    return And(s.registered(c), s.acquires(c), s.wants(c, e))
 
 
 @SYSTEM.action(t=Thread, e=Entry, p=Int)
@@ -286,7 +289,7 @@ def set_free(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
         announcer=lambda f: If(And(member(f), available(s, f)), t, s.announcer(f)),
         owes=lambda u, f, c: Or(
             s.owes(u, f, c),
-            And(u == t, member(f), available(s, f), s.registered(c), s.acquires(c)),
+            And(u == t, member(f), available(s, f), goes_back(s, c, f)),
         ),
     )
 
@@ -438,13 +441,18 @@ def look(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(t=Thread, e=Entry)
 def find(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
-    """It reads that the entry where it stands is available and for this consumer; of its group `join` decides."""
+    """It reads that the entry where it stands is available and for this consumer; of its group `join` decides.
+
+    What it has passed it may find when it reads it again, but not what the pointer that it has read is past.
+    """
+    c = s.whose(t)
+    there = And(s.cursor(t) == s.place_seen(t), s.mark(c) == s.mark_seen(t))
     guard = And(
         s.looking(t),
-        Not(s.passed(t)),
+        Not(And(there, s.past(c))),
         available(s, e),
         s.place(e) == s.cursor(t),
-        s.wants(s.whose(t), e),
+        s.wants(c, e),
         Not(s.expired(e)),
     )
     return guard, s.but(found=at(s.found, t, True))

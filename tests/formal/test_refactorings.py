@@ -599,6 +599,67 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "keep the pointer that was put": (
+        "held",
+        (
+            (
+                "        while True:\n            pointer = consumer.pointer.get()\n"
+                "            if not pointer.passed and (seen",
+                "        pointer = consumer.pointer.get()\n        while True:\n"
+                "            if not pointer.passed and (seen",
+            ),
+            (
+                '            consumer.pointer.compare_and_set(pointer, Pointer(following, "advance"))\n',
+                '            fresh = Pointer(following, "advance")\n'
+                "            won = consumer.pointer.compare_and_set(pointer, fresh)\n"
+                "            pointer = fresh if won else consumer.pointer.get()\n",
+            ),
+        ),
+    ),
+    "rewind whom the entry is for": (
+        "group-given-up",
+        (
+            (
+                "            if consumer.acquires:  # a browser",
+                "            if consumer.acquires and consumer.has_interest(entry):  # a browser",
+            ),
+        ),
+    ),
+    "look whether an immediate one was delivered": (
+        "immediate",
+        (
+            (
+                "        if entry.change(AVAILABLE, DEQUEUED):\n",
+                "        if entry.state.get() is AVAILABLE and entry.change(AVAILABLE, DEQUEUED):\n",
+            ),
+        ),
+    ),
+    "pay first, then look": (
+        "credit-in-vain",
+        (
+            (
+                "        found = self.next_available(consumer)\n        if (\n            found is None\n",
+                "        if not consumer.take_credit():\n            return None, False\n"
+                "        found = self.next_available(consumer)\n        if (\n            found is None\n",
+            ),
+            (
+                "            or not consumer.take_credit()\n        ):\n            return None, False\n",
+                "        ):\n            consumer.restore_credit()\n            return None, False\n",
+            ),
+        ),
+    ),
+    "walk to the end from the tail": (
+        "two-takers",
+        (
+            (
+                "            assert following is not None\n"
+                "            self._tail.compare_and_set(tail, following)",
+                "            while following is not None and (beyond := following.next.get()) is not None:\n"
+                "                following = beyond\n"
+                "            self._tail.compare_and_set(tail, following)",
+            ),
+        ),
+    ),
     "drop what has expired when it is seen": (
         "expiring",
         (

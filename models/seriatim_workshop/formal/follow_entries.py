@@ -266,9 +266,10 @@ class Entries(Follower):
     def _pass_by(self, t: str) -> None:
         """Something that a look depends on was read: what stands there is of use at this moment, or it is not."""
         here = self._standing_at(t)
-        if here is None or self.state.get("passed", t):
+        if here is None:
             return
-        if self.state.get("found", t) or not self.takes("find", t=t, e=here):
+        finds = not self.state.get("found", t) and self.takes("find", t=t, e=here)
+        if not finds and not self.state.get("passed", t):
             self.takes("pass_by", t=t, e=here)
 
     def _go_on(self, t: str, node: Node) -> None:
@@ -329,6 +330,7 @@ class Entries(Follower):
         """The state of an entry was read: it may be found, or passed, or no rewind be owed for it any more."""
         if self._standing_at(t) == m:
             self._pass_by(t)
+        self._is_decided(t, m)
         if self._freeing.get(t):
             if any(self.state.get("owes", t, m, c) for c in self._consumers):
                 self.takes("forgive", t=t, e=m)
@@ -336,9 +338,13 @@ class Entries(Follower):
                 self.context.about[t] = m
 
     def _failed(self, event: HostOperation, m: str) -> None:
-        call = self.context.call(event.thread, "enqueue", "check_status")
-        mine = call is not None and call.get("m") == m
-        if mine and event.old is self.lib.AVAILABLE and event.new is self.lib.DEQUEUED:
+        if event.old is self.lib.AVAILABLE and event.new is self.lib.DEQUEUED:
+            self._is_decided(event.thread, m)
+
+    def _is_decided(self, t: str, m: str) -> None:
+        """The publisher of an immediate entry sees that it is not as it was born, if it is not: it was delivered."""
+        call = self.context.call(t, "enqueue", "check_status")
+        if call is not None and call.get("m") == m:
             self.takes("leave_it", e=m)
 
     # ---- groups
