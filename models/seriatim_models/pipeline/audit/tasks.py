@@ -37,11 +37,14 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
+from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
 from seriatim_models.properties.columnar.connections import RegularConnections
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
+from seriatim_models.properties.columnar.queues import COLUMNS as QUEUE_COLUMNS
+from seriatim_models.properties.columnar.queues import RegularQueues, clears
 from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
 METRICS = -1
@@ -187,7 +190,44 @@ def _judged(
         apart: list[set[str] | None] = [{*few, chunks.CONTROL} for few in task.buckets]
         for buckets in apart or [None]:
             read = partial(chunks.read_chunk, buckets=buckets)
-            yield from zip(properties, _folded(task, of, read), strict=True)
+            yield from _judged_by_queue(task, properties, read)
+
+
+def _judged_by_queue(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty], read: ReadsChunk
+) -> Iterator[tuple[int, Finding]]:
+    """The findings on some queues: regular ones are cleared by columns, irregular ones judged event by event."""
+    checked = {n: p for n, p in properties.items() if clears(p)}
+    others = {n: p for n, p in properties.items() if n not in checked}
+    yield from zip(others, _folded(task, list(others.values()), read), strict=True)
+    if not checked:
+        return
+    within = min(
+        (p.within for p in checked.values() if isinstance(p, NoLostWakeup)), default=WITHIN
+    )
+    queues = RegularQueues(within)
+    for file in task.files:
+        queues.take(read(file, QUEUE_COLUMNS))
+    cleared = queues.finish(task.ended)
+    if cleared is not None:
+        for n, p in checked.items():
+            cases = cleared.cases[p.id]
+            if any(cases) or not cleared.irregular:
+                yield n, Finding.of(p.id, cases.tested, n_untestable=cases.untestable)
+    if cleared is None or cleared.irregular:
+        fold = Fold(list(checked.values()), first=True)
+        for file in task.files:
+            batch = read(file, None)
+            _add(fold, batch if cleared is None else _of_queues(cleared.irregular, batch))
+        yield from zip(checked, _ended(task, fold), strict=True)
+
+
+def _of_queues(names: Collection[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of certain queues, and those of none."""
+    if "q" not in batch.schema.names:
+        return batch
+    named = pc.fill_null(batch["q"].cast(pa.string()), "")
+    return batch.filter(pc.is_in(named, pa.array(sorted({*names, ""}))))
 
 
 def _judged_by_connection(

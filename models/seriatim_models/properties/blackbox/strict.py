@@ -635,6 +635,7 @@ class StrictOrder(SequentialProperty[Strict]):
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover", GAP}
+    queue_check = True
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"

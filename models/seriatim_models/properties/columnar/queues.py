@@ -1,0 +1,457 @@
+"""P5, P6, P14 and P20 over columns: regular queues are cleared in one loop over codes, without an object for an event.
+
+A queue is *regular* if its recorder sits inside the broker and its history is plain: each message is published once, of
+one publisher in the order of its numbers, and then given out, given back or settled, one at a time, always the oldest
+that is there; no deliveries that settle themselves, priorities, partitions, purges, polls, ends of sessions, failures
+or gaps; and its times rise. There none of the four can be violated but P14, whose waits are measured here. The rest is
+counting what the row forms count as cases.
+
+All other queues are irregular, and so is every queue that shares a connection with one: those are judged by the rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import table
+from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, began
+from seriatim_models.properties.blackbox.linear import QueueLinearizable
+from seriatim_models.properties.blackbox.naming import ENDS, Holder
+from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
+from seriatim_models.properties.blackbox.wakeups import EARLY_KEPT, NoLostWakeup
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+
+SENT, ANSWERED, TAKEN, SETTLED, BACK, CONSUMES, CANCELS, NOTHING, IRREGULAR, GENERAL = range(10)
+"""Kinds of rows. `GENERAL` are the few that name no queue; `NOTHING` says nothing of a regular queue."""
+
+READ = StrictOrder.reads | RequeueLateness.reads | NoLostWakeup.reads | QueueLinearizable.reads
+COLUMNS = (
+    "n", "i", "bucket", "ev", "lvl", "ph", "op", "t", "t_lo", "t_hi", "q", "m", "ms", *HOLDER, "pub", "pseq", "prio",
+    "pos", "part", "key", "dead", "nolocal", "autoack", "exclusive", "multiple", "requeue", "redelivered", "prefetch",
+    "scope", "dtag", "args",
+)  # fmt: skip
+"""The columns that are looked at."""
+
+_CONCERNS_QUEUES = ACQUIRES | SETTLES | {
+    "publish", "consume", "cancel", "declare", "return", "recover", "expire", "purge", "delete",
+}  # fmt: skip
+"""Where one of these names no queue, nothing is cleared."""
+_NONE = -1
+
+
+class Counts(NamedTuple):
+    """The cases of a property, tested and untestable."""
+
+    tested: int
+    untestable: int
+
+
+class ClearedQueues(NamedTuple):
+    """What is cleared: all queues but the irregular ones, and their cases by property."""
+
+    irregular: set[str]
+    cases: dict[str, Counts]
+
+
+class _OpenMessage:
+    """A message from its publish until it is settled for good."""
+
+    __slots__ = ("back", "by", "consumer", "dtag", "number", "rank", "since", "stream")
+
+    def __init__(self, rank: int, stream: int, number: int) -> None:
+        self.rank = self.since = rank
+        """Its place in the queue; and the event by which it became available, or `_NONE` while somebody has it."""
+        self.stream, self.number = stream, number
+        self.by = self.dtag = self.consumer = self.back = _NONE
+        """Who had it last, under which tag and as which consumer; and who gave it back last."""
+
+
+class _Queue:
+    """What is open in one queue, and the cases so far."""
+
+    __slots__ = (
+        "acquired",
+        "asked",
+        "choices",
+        "conns",
+        "consumers",
+        "early",
+        "fresh",
+        "irregular",
+        "messages",
+        "n",
+        "numbers",
+        "out",
+        "outside",
+        "returned",
+        "returns",
+        "since",
+        "single",
+        "t",
+        "tested",
+        "unread",
+        "waits",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.irregular = self.asked = self.out = False
+        self.n = self.acquired = self.t = 0
+        """Events and acquisitions so far, and the latest time."""
+        self.messages: dict[str, _OpenMessage] = {}
+        self.fresh: deque[str] = deque()
+        self.returned: list[tuple[int, str]] = []
+        """What is there: never given out, in order; and given back, as a heap."""
+        self.numbers: dict[int, int] = {}
+        """Of each publisher the latest number."""
+        self.conns: set[str] = set()
+        # P5: acquisitions beside another message, of which it is not known yet that it ends in time: event and number.
+        self.choices: list[tuple[int, int]] = []
+        self.tested = 0
+        self.returns = 0  # P6
+        # P14, as `wakeups.Idle` has them; of a consumer its credit and what it holds.
+        self.unread: set[str] = set()
+        self.early: dict[str, None] = {}
+        self.consumers: dict[int, list[int | None]] = {}
+        self.since: int | None = None
+        self.waits = 0
+        # P20: acquisitions beside another value, while nothing has come back; and all since then.
+        self.single = self.outside = 0
+
+    def open_choices(self) -> int:
+        """Of the choices that are open at the end, how many were beside a message that is still there."""
+        there = [self.messages[m].since for m in (*self.fresh, *(m for _, m in self.returned))]
+        first = min(there, default=self.n)
+        return sum(n > first and k > self.acquired - WINDOW for n, k in self.choices)
+
+    def wait(self, t: int) -> None:
+        """Somebody waits beside an unread message from now on, if somebody does."""
+        if self.since is None and self.unread:
+            for credit, holds in self.consumers.values():
+                if credit is None or (holds is not None and holds < credit):
+                    self.since = t
+                    return
+
+
+class RegularQueues:
+    """Clears regular queues, given a run's batches in order."""
+
+    def __init__(self, within: int) -> None:
+        """`within` is the bound of P14."""
+        self._within = within
+        self._queues: dict[str, _Queue] = {}
+        self._holders: Names[Holder] = Names()
+        self._tags: Names[str] = Names()
+        self._pubs: Names[str] = Names()
+        self._qos: dict[int, int | None] = {}
+        self._given: set[int] = set()
+        """Holders that were given something."""
+        self._end = -(2**63)
+        """The latest time."""
+        self.lost = False
+        """Nothing is cleared."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if self.lost:
+            return
+        batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted({*READ, GAP}))))
+        if not len(batch):
+            return
+        batch = batch.take(pc.array_sort_indices(batch["n"]))
+        kind, clock = _kinds(batch), column_of(batch, "t")
+        if kind is None or clock.null_count:
+            self.lost = True
+            return
+        t: Ints = np.asarray(clock)
+        if t[0] < self._end or (t[1:] < t[:-1]).any():
+            self.lost = True
+            return
+        self._end = int(t[-1])
+        self._loop(batch, kind, t)
+
+    def _loop(self, batch: pa.RecordBatch, kind: Ints, t: Ints) -> None:  # noqa: C901, PLR0912, PLR0915  # one loop: calls cost more than what they do
+        q_codes, q_names = coded(batch, "q")
+        queues = [self._queues.setdefault(q, _Queue()) if q else None for q in q_names]
+        of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
+        by = holder_numbers(of_holders, self._holders)
+        tags, pubs = coded(batch, "ctag"), coded(batch, "pub")
+        tag = np.array([self._tags(v) for v in tags.values], np.int64)[tags.codes]
+        pseq = _ints(batch, "pseq")
+        stream = np.array([self._pubs(v) if v else _NONE for v in pubs.values], np.int64)
+        stream = np.where(pseq == _NONE, _NONE, stream[pubs.codes])
+        conns = coded(batch, "conn")
+        acts = (kind != SENT) & (kind != ANSWERED)
+        for pair in np.unique(q_codes[acts] * len(conns.values) + conns.codes[acts]).tolist():
+            queue = queues[pair // len(conns.values)]
+            if queue is not None:
+                queue.conns.add(conns.values[pair % len(conns.values)])
+        general = iter(table.events(batch.filter(pa.array(kind == GENERAL))))
+        rows = zip(
+            kind.tolist(),
+            q_codes.tolist(),
+            _messages(batch, kind),
+            by.tolist(),
+            (by * 2**31 + tag).tolist(),
+            stream.tolist(),
+            pseq.tolist(),
+            _ints(batch, "dtag").tolist(),
+            t.tolist(),
+            (coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)).tolist(),
+            _ints(batch, "prefetch").tolist(),
+            strict=True,
+        )  # fmt: skip
+        for what, code, m, who, consumer, of, number, dtag, now, mark, prefetch in rows:
+            if what == GENERAL:
+                self._general(next(general), who)
+                continue
+            queue = queues[code]
+            if queue is None or queue.irregular:
+                continue
+            if what == IRREGULAR:
+                queue.irregular = True
+                continue
+            if what == NOTHING:
+                continue
+            queue.n += 1
+            n = queue.n
+            if what == ANSWERED:
+                if m not in queue.messages and not queue.asked:
+                    queue.irregular = True
+                if m in queue.early:
+                    del queue.early[m]
+                else:
+                    queue.unread.add(m)
+                    queue.wait(now)
+                continue
+            if now <= queue.t and n > 1:
+                queue.irregular = True
+                continue
+            queue.t = now
+            if what == SENT:
+                if m in queue.messages or (of >= 0 and queue.numbers.get(of, _NONE) >= number):
+                    queue.irregular = True
+                if of >= 0:
+                    queue.numbers[of] = number
+                queue.asked = queue.asked or mark
+                queue.messages[m] = _OpenMessage(n, of, number)
+                queue.fresh.append(m)
+            elif what == TAKEN:
+                message = queue.messages.get(m)
+                fresh, returned = queue.fresh, queue.returned
+                if message is None or message.since == _NONE:
+                    queue.irregular = True
+                    continue
+                if of >= 0 and (message.stream, message.number) != (of, number):
+                    queue.irregular = True
+                if returned and (not fresh or returned[0][0] < queue.messages[fresh[0]].rank):
+                    oldest = heappop(returned)[1]
+                else:
+                    oldest = fresh.popleft()
+                if oldest != m:
+                    queue.irregular = True
+                    continue
+                queue.acquired += 1
+                choices, acquired, since = queue.choices, queue.acquired, message.since
+                while choices and choices[-1][0] > since:
+                    queue.tested += choices.pop()[1] >= acquired - WINDOW
+                if fresh or returned:
+                    choices.append((n, acquired))
+                if len(choices) > 2 * WINDOW:
+                    del choices[:WINDOW]
+                queue.returns += message.back == who
+                queue.out = queue.out or mark
+                queue.outside += queue.out
+                queue.single += not queue.out and bool(fresh)
+                message.since = message.back = _NONE
+                message.by, message.dtag, message.consumer = who, dtag, consumer
+                self._given.add(who)
+                self._pause(queue, now)
+                if m in queue.unread:
+                    queue.unread.discard(m)
+                else:
+                    queue.early[m] = None
+                    if len(queue.early) > EARLY_KEPT:
+                        del queue.early[next(iter(queue.early))]
+                waiter = queue.consumers.get(consumer)
+                if waiter is not None:
+                    waiter[1] = (waiter[1] or 0) + 1
+                queue.wait(now)
+            elif what in (SETTLED, BACK):
+                message = queue.messages.get(m)
+                if (
+                    message is None
+                    or message.since != _NONE
+                    or message.by != who
+                    or (dtag > 0 and message.dtag not in (_NONE, dtag))
+                ):
+                    queue.irregular = True
+                    continue
+                if what == SETTLED:
+                    del queue.messages[m]
+                else:
+                    queue.out = True
+                    message.since, message.back = n, who
+                    heappush(queue.returned, (message.rank, m))
+                waiter = queue.consumers.get(message.consumer)
+                if waiter is not None:
+                    waiter[1] = (waiter[1] or 0) - 1
+                queue.wait(now)
+            elif what == CONSUMES:
+                if who in self._given:
+                    queue.irregular = True
+                limit = self._qos.get(who)
+                credit = limit if limit == 0 or prefetch <= 0 else prefetch
+                queue.consumers[consumer] = [credit, 0]
+                queue.wait(now)
+            else:
+                self._pause(queue, now)
+                queue.consumers.pop(consumer, None)
+                queue.wait(now)
+
+    def _pause(self, queue: _Queue, now: int) -> None:
+        """A wait ends, as in `NoLostWakeup`."""
+        if queue.since is not None:
+            queue.waits += 1
+            if now - queue.since > self._within:
+                queue.irregular = True
+            queue.since = None
+
+    def _general(self, event: Event, who: int) -> None:
+        """An event that names no queue."""
+        if event.ev == "qos":
+            if began(event):
+                shared = event.scope != "consumer" and bool(event.prefetch)
+                self._qos[who] = 0 if shared else event.prefetch or None
+        elif event.ev in ENDS:
+            for name, queue in self._queues.items():
+                queue.irregular = queue.irregular or name == event.q or event.conn in queue.conns
+
+    def finish(self, ended: int | None) -> ClearedQueues | None:
+        """What is cleared, when the run is over, at the latest at `ended`; None if nothing is."""
+        if self.lost:
+            return None
+        last = self._end if ended is None else max(self._end, ended)
+        for queue in self._queues.values():
+            if queue.since is not None and last - queue.since > self._within:
+                queue.irregular = True
+        spoilt = [q.conns for q in self._queues.values() if q.irregular]
+        while spoilt:
+            conns = set[str]().union(*spoilt)
+            more = [q for q in self._queues.values() if not q.irregular and q.conns & conns]
+            spoilt = [q.conns for q in more]
+            for queue in more:
+                queue.irregular = True
+        regular = [q for q in self._queues.values() if not q.irregular]
+        acquired = sum(q.acquired for q in regular)
+        tested = sum(q.tested + q.open_choices() for q in regular)
+        single = sum(q.single for q in regular)
+        return ClearedQueues(
+            {name for name, queue in self._queues.items() if queue.irregular},
+            {
+                StrictOrder.id: Counts(tested, acquired - tested),
+                RequeueLateness.id: Counts(sum(q.returns for q in regular), 0),
+                NoLostWakeup.id: Counts(
+                    sum(q.waits for q in regular), sum(q.since is not None for q in regular)
+                ),
+                QueueLinearizable.id: Counts(single, sum(q.outside for q in regular)),
+            },
+        )
+
+
+def clears(prop: AnyProperty) -> bool:
+    """Whether regular queues are cleared of a property: not of P5 where what was given back has another place."""
+    return prop.own("queue_check") and not (isinstance(prop, StrictOrder) and not prop.returned)
+
+
+def _ints(batch: pa.RecordBatch, name: str) -> Ints:
+    """A column of whole numbers; null is `_NONE`."""
+    found: Ints = np.asarray(pc.fill_null(column_of(batch, name), _NONE)).astype(np.int64)
+    return found
+
+
+def _messages(batch: pa.RecordBatch, kind: Ints) -> list[str]:
+    """Of each row the message that it names."""
+    named = column_of(batch, "m").cast(pa.string()).to_numpy(zero_copy_only=False)
+    settles = (kind == SETTLED) | (kind == BACK)
+    if settles.any():
+        those = column_of(batch, "ms").filter(pa.array(settles)).flatten()
+        named = named.copy()
+        named[settles] = those.to_numpy(zero_copy_only=False)
+    found: list[str] = named.tolist()
+    return found
+
+
+def _kinds(batch: pa.RecordBatch) -> Ints | None:
+    """What each row is; None if nothing is cleared."""
+    ev, ph, lvl = coded(batch, "ev"), coded(batch, "ph"), coded(batch, "lvl")
+    named = ~coded(batch, "q").among("")
+    inside = lvl.among("broker")
+    overall = ev.among("qos", *ENDS)
+    if (
+        ev.among(GAP).any()
+        or (ev.among(*_CONCERNS_QUEUES) & ~named).any()
+        or (overall & ~inside).any()
+        or (ev.among("qos") & named).any()
+        or any("rest" in a for a in _texts_of(batch, ev.among("note")))
+    ):
+        return None
+    plain = inside & ~_any_flag(batch, "dead", "nolocal", "exclusive", "autoack", "multiple")
+    for name in ("prio", "pos", "part", "key"):
+        plain &= ~present(batch, name)
+    pseq, dtag, prefetch = (_ints(batch, name) for name in ("pseq", "dtag", "prefetch"))
+    for name, of in (("pseq", pseq), ("dtag", dtag), ("prefetch", prefetch)):
+        plain &= ~(present(batch, name) & (of < 0))
+    plain &= (pseq < 0) | ~coded(batch, "pub").among("")
+    t = np.asarray(pc.fill_null(column_of(batch, "t"), 0)).astype(np.int64)
+    exact = plain.copy()
+    for name in ("t_lo", "t_hi"):
+        bound = column_of(batch, name)
+        exact &= np.asarray(bound.is_null()) | (np.asarray(pc.fill_null(bound, 0)) == t)
+    some = ~coded(batch, "m").among("") if len(batch) else plain
+    kind: Ints = np.where(inside & ~ev.among(*_CONCERNS_QUEUES), NOTHING, IRREGULAR)
+    kind[~named] = NOTHING
+    kind[overall] = GENERAL
+    publish = ev.among("publish") & some & ~present(batch, "redelivered")
+    kind[publish & exact & ph.among("", "invoke")] = SENT
+    kind[publish & plain & ph.among("ok")] = ANSWERED
+    scope = coded(batch, "scope")
+    unclear = ~scope.among("consumer") & (scope.among(None, "") == (prefetch > 0))
+    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear] = TAKEN
+    one = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0)) == 1
+    settles = ev.among(*SETTLES)
+    final = ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
+    begins = settles & exact & one & ph.among("", "invoke")
+    kind[begins & final] = SETTLED
+    kind[begins & ~final] = BACK
+    kind[settles & plain & ph.among("ok") & present(batch, "op")] = NOTHING
+    consume = ev.among("consume") & plain
+    kind[consume & ph.among("", "ok")] = CONSUMES
+    kind[consume & ph.among("invoke")] = NOTHING
+    kind[ev.among("cancel") & inside] = CANCELS
+    kind[ev.among("declare") & inside & ~present(batch, "args")] = NOTHING
+    return kind
+
+
+def _texts_of(batch: pa.RecordBatch, of: Bools) -> list[str]:
+    """The args of some rows."""
+    args = column_of(batch, "args").filter(pa.array(of))
+    return [a for a in args.to_pylist() if a]
+
+
+def _any_flag(batch: pa.RecordBatch, *names: str) -> Bools:
+    found: Bools = np.zeros(len(batch), np.bool_)
+    for name in names:
+        found |= flags(column_of(batch, name), False)
+    return found

@@ -1,0 +1,167 @@
+"""Queues that are cleared by columns have the counts of the row-based forms, and none of them a violation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seriatim_models.history import Event, table
+from seriatim_models.history.complete import complete
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
+from seriatim_models.properties.blackbox.wakeups import WITHIN
+from seriatim_models.properties.columnar import queues
+from seriatim_models.properties.columnar.queues import COLUMNS, ClearedQueues, RegularQueues
+from seriatim_workshop.crosscheck.columnar import history, mutate
+
+from .blackbox_histories import any_history
+
+CHECKED = [p for p in BLACKBOX if queues.clears(p)]
+PAUSES = (*[1000] * 40, 2 * WITHIN, 0)
+
+
+class _Made:
+    """Histories of brokers that nearly always give the oldest message."""
+
+    def __init__(self, seed: int, pauses: Sequence[int] = PAUSES) -> None:
+        self.pauses = pauses
+        self.chance = random.Random(seed)
+        self.events: list[Event] = []
+        self.t = 0
+
+    def add(self, ev: str, q: str, **fields: Any) -> None:
+        self.t += self.chance.choice(self.pauses)
+        where = {"conn": f"c-{q[-1]}", "ch": 1, "gen": 1, **fields}
+        self.events.append(Event(i=0, ev=ev, lvl="broker", t=self.t, q=q, **where))
+
+    def run(self, steps: int, names: Sequence[str]) -> list[Event]:
+        chance = self.chance
+        there: dict[str, list[int]] = {q: [] for q in names}
+        held: dict[str, list[tuple[int, int, int]]] = {q: [] for q in names}
+        unanswered: dict[str, list[int]] = {q: [] for q in names}
+        sent, tags = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        for q in names:
+            self.add("qos", q, prefetch=3, scope="consumer")
+            self.events[-1] = msgspec.structs.replace(self.events[-1], q="")
+            self.add("consume", q, ctag="c", ph=chance.choice(["", "ok"]))
+        for _ in range(steps):
+            q, kind = chance.choice(names), chance.random()
+            if kind < 0.35:
+                m, sent[q] = sent[q], sent[q] + 1
+                self.publish(q, m, "invoke")
+                there[q].append(m)
+                unanswered[q].append(m)
+            elif kind < 0.5 and unanswered[q]:
+                self.publish(q, unanswered[q].pop(chance.choice([0, 0, -1])), "ok")
+            elif kind < 0.75 and there[q]:
+                there[q].sort()
+                m = there[q].pop(0 if chance.random() < 0.99 else -1)
+                tags[q] += 1
+                ch = chance.choice([1, 1, 1, 2])
+                held[q].append((m, tags[q], ch))
+                self.add(
+                    "deliver", q, m=f"{q}{m}", pub=q, pseq=m, dtag=tags[q], ctag=chance.choice("cd"), prefetch=3,
+                    scope="consumer", redelivered=chance.random() < 0.1, autoack=False, ch=ch,
+                )  # fmt: skip
+            elif kind < 0.97 and held[q]:
+                m, tag, ch = held[q].pop(chance.randrange(len(held[q])))
+                back = chance.random() < 0.4
+                there[q] += [m] * back
+                self.add(
+                    "nack" if back else "ack", q, ph="invoke", ch=ch, ms=[f"{q}{m}"], dtag=tag, requeue=back or None
+                )  # fmt: skip
+            elif kind > 0.985:
+                ev = chance.choice(["cancel", "consume", "ch_close"])
+                self.add(ev, q, ctag="" if ev == "ch_close" else "c", ph="ok")
+        return self.events
+
+    def publish(self, q: str, m: int, ph: str) -> None:
+        self.add("publish", q, conn="p", ph=ph, op=m, m=f"{q}{m}", pub=q, pseq=m)
+
+
+def made(seed: int) -> list[Event]:
+    """The completed history of a seed; in half of them something is changed."""
+    of = _Made(seed)
+    events = of.run(of.chance.randrange(20, 120), ["qa", "qb", "ra"][: of.chance.randrange(1, 4)])
+    for _ in range(of.chance.choice([0, 0, 1, 2])):
+        mutate(events, of.chance)
+    return list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(events)))
+
+
+def cleared(events: Sequence[Event], cuts: Sequence[int] = ()) -> ClearedQueues | None:
+    """The events given in batches, as chunk files have them."""
+    regular = RegularQueues(WITHIN)
+    edges = sorted({0, len(events), *(c for c in cuts if c < len(events))})
+    for a, b in pairwise(edges):
+        held = table.columns(list(events[a:b]))
+        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in COLUMNS}
+        held["n"] = pa.array(range(a, b), pa.int64())
+        regular.take(pa.RecordBatch.from_pydict(held))
+    return regular.finish(None)
+
+
+def compare(events: Sequence[Event], cuts: Sequence[int] = ()) -> int:
+    """What is cleared, and what the rows say of the rest, is what they say of all. Returns how much was cleared."""
+    found = cleared(events, cuts)
+    if found is None:
+        return 0
+    rest = [e for e in events if not e.q or e.q in found.irregular]
+    latest = max((e.t for e in events if e.t is not None), default=None)
+    rest.append(Event(i=-1, ev="note", t=latest))
+    for p in CHECKED:
+        whole, part, cases = p.check(events), p.check(rest), found.cases[p.id]
+        assert whole.n_tested == part.n_tested + cases.tested, p.id
+        assert whole.n_untestable == part.n_untestable + cases.untestable, p.id
+        assert (whole.n_violations, whole.witness) == (part.n_violations, part.witness), p.id
+    return sum(cases.tested for cases in found.cases.values())
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_queues_in_order(seed: int) -> None:
+    events = made(seed)
+    compare(events, [len(events) // 3, len(events) // 2])
+
+
+def test_much_is_cleared_and_some_is_violated() -> None:
+    counts = [compare(made(seed)) for seed in range(60)]
+    assert sum(c > 0 for c in counts) > 15
+    assert any(p.check(made(seed)).n_violations for p in CHECKED for seed in range(60))
+
+
+@settings(max_examples=100, deadline=None)
+@given(events=any_history(), cuts=st.lists(st.integers(1, 60), max_size=4))
+def test_any_history(events: list[Event], cuts: list[int]) -> None:
+    compare(events, cuts)
+
+
+@pytest.mark.parametrize("seed", range(0, 90, 2))
+def test_mutated_histories(seed: int) -> None:
+    compare(history(seed))
+
+
+def test_a_message_that_waits_beyond_the_window_was_no_choice() -> None:
+    """One message comes and goes before another that is there, more often than the window is long."""
+    of = _Made(0, [1000])
+    of.publish("qa", 0, "invoke")
+    of.publish("qa", 1, "invoke")
+    for tag in range(1, WINDOW + 10):
+        of.add("deliver", "qa", m="qa0", pub="qa", pseq=0, dtag=tag, ctag="c")
+        of.add("nack", "qa", ph="invoke", ms=["qa0"], dtag=tag, requeue=True)
+    of.add("deliver", "qa", m="qa0", pub="qa", pseq=0, dtag=0, ctag="c")
+    of.add("deliver", "qa", m="qa1", pub="qa", pseq=1, dtag=0, ctag="c")
+    events = list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(of.events)))
+    assert compare(events) > WINDOW
+    assert compare(events[:-1]) > WINDOW
+
+
+def test_another_place_for_what_was_given_back_is_left_to_the_rows() -> None:
+    assert queues.clears(StrictOrder())
+    assert not queues.clears(StrictOrder(returned=False))
