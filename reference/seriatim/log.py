@@ -458,7 +458,6 @@ class Topic:
                 return
 
 
-@deal.pre(lambda segment: 0 <= segment < 10**8, message="LC-8: a ninth digit would hide the file")
 @deal.ensure(
     lambda segment, result: result[-4:] == ".log" and int(result[:-4]) == segment,
     message="LC-8: the name says which segment it is",

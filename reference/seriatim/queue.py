@@ -821,13 +821,11 @@ class PullQueue(Queue):
         self.manager = QueueConsumerManager(host, name)
 
     def _arrived(self, entry: QueueEntry) -> None:
-        """Wake every browser that wants it and one consumer that will take it."""
+        """Wake every browser that wants it and one consumer, gone or not: others may have left it to that one."""
         for consumer in self.manager.lists[NON_ACQUIRING].consumers():
             if consumer.has_interest(entry):
                 self._notify(consumer)
         for consumer in self.manager.interested():
-            if not entry.available():
-                return
             if consumer.has_interest(entry) and self._notify(consumer):
                 return
 

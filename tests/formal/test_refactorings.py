@@ -423,12 +423,10 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
                 "            if consumer.has_interest(entry):\n"
                 "                self._notify(consumer)\n"
                 "        for consumer in self.manager.interested():\n"
-                "            if not entry.available():\n"
-                "                return\n"
                 "            if consumer.has_interest(entry) and self._notify(consumer):\n"
                 "                return\n",
                 "        for consumer in self.manager.interested():\n"
-                "            if not entry.available() or (consumer.has_interest(entry) and self._notify(consumer)):\n"
+                "            if consumer.has_interest(entry) and self._notify(consumer):\n"
                 "                break\n"
                 "        for consumer in self.manager.lists[NON_ACQUIRING].consumers():\n"
                 "            if consumer.has_interest(entry):\n"
@@ -556,17 +554,6 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
                 "        held = [e for e in self.entries if e.state.get() is consumer.acquired]\n"
                 "        for entry in reversed(held):\n"
                 "            self.release(entry, consumer)\n",
-            ),
-        ),
-    ),
-    "a walk goes on past what is gone": (
-        "priority-wakes",
-        (
-            (
-                "            if not entry.available():\n"
-                "                return\n"
-                "            if consumer.has_interest(entry) and self._notify(consumer):",
-                "            if consumer.has_interest(entry) and self._notify(consumer):",
             ),
         ),
     ),

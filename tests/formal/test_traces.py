@@ -18,9 +18,9 @@ from seriatim_workshop.formal.traces import follow
     [
         ("immediate-returned", 9),
         ("release-again", 20),
-        ("enqueue-rest", 18),
+        ("enqueue-rest", 17),
         ("subscribe-release", 40),  # rewinds a consumer that came too late to be owed one
-        ("close", 30),  # locks a consumer that has left
+        ("close", 28),  # locks a consumer that has left
         ("group-left-twice", 10),
         ("browse-taken", 16),
         ("expiring", 15),

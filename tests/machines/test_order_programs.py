@@ -488,12 +488,8 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
                 self._announce_group(entry.message.group)"""),
     ("turn-lost", "QL-5", "queue",
      """        for consumer in self.manager.interested():
-            if not entry.available():
-                return
             if consumer.has_interest(entry) and""",
      """        for consumer in sorted(self.all.consumers(), key=lambda c: -c.priority):
-            if not entry.available():
-                return
             if consumer.acquires and consumer.has_interest(entry) and"""),
     ("group-freed-behind", "SP-2", "queue",
      """            if entry.message.group == group and entry.available():

@@ -11,7 +11,7 @@ HANDOVER_PROGRAMS = Programs("queue")
 scenario = HANDOVER_PROGRAMS.scenarios(HandoverScene)
 
 
-@scenario("ES-5 WK-1 WK-5 WK-6 QL-1", traces=7784)
+@scenario("ES-5 WK-1 WK-5 WK-6 QL-1", traces=7782)
 def handover(scene: HandoverScene) -> None:
     """A publisher on two queues wakes one connection, which one of two IO threads serves.
 
@@ -69,7 +69,7 @@ def handover_meanwhile(scene: HandoverScene) -> None:
     scene.spawn(lambda: other.notify_work(idle), name="notify")
 
 
-@scenario("ES-5 WK-1 WK-5 WK-6", traces=1259)
+@scenario("ES-5 WK-1 WK-5 WK-6", traces=1258)
 def handover_served_in_vain(scene: HandoverScene) -> None:
     """A message arrives while an IO thread serves its target, which was notified and had nothing.
 

@@ -178,6 +178,35 @@ def push_executor_refuses(scene: PushScene) -> None:
     scene.spawn(client, name="A")
 
 
+@scenario("ES-5", traces=1, executor=False)
+def push_group_refused(scene: PushScene) -> None:
+    """The executor refuses the job for the next of a group, whose first message is settled, and takes the one that a
+    grant asks for.
+
+    Bounds: One consumer, two messages of one group, one refusal.
+    """
+    a = scene.subscribe("A", credit=1)
+    first = scene.enqueue("m1", group="g")
+    scene.enqueue("m2", group="g")
+    while scene._jobs:
+        scene.run_job()
+    submit = scene.queue._submit
+
+    def refuses(job: Callable[[], None]) -> None:
+        scene.queue._submit = submit
+        raise RuntimeError("the executor is shut down")
+
+    def client() -> None:
+        scene.queue._submit = refuses
+        with suppress(RuntimeError):
+            scene.queue.dequeue(first, a)
+        scene.queue.grant(a, 1)
+        while scene._jobs:
+            scene.run_job()
+
+    scene.spawn(client, name="A")
+
+
 @scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)
 def push_two(scene: PushScene) -> None:
     """Two publishers push to one consumer with credit for one message.

@@ -11,7 +11,7 @@ from functools import partial
 
 import seriatim.queue as reference
 from seriatim_models.programs.base import Programs
-from seriatim_models.programs.scene import PullScene, PushScene, WaitsWhenWoken
+from seriatim_models.programs.scene import Inbox, PullScene, PushScene, WaitsWhenWoken
 
 QUEUE_PROGRAMS = Programs("queue")
 scenario = QUEUE_PROGRAMS.scenarios(PullScene)
@@ -288,7 +288,7 @@ def group_not_mine(scene: PullScene) -> None:
     scene.spawn(lambda: scene.attempt(a), name="A")
 
 
-@scenario("ES-5 SP-2 WK-1 MG-1 MG-2", traces=25)
+@scenario("ES-5 SP-2 WK-1 MG-1 MG-2", traces=23)
 def group_freed(scene: PullScene) -> None:
     """The holder of one message of a group is done with it while another consumer passes over the next.
 
@@ -497,7 +497,7 @@ def depth_read(scene: PullScene) -> None:
 # ---- wake-ups
 
 
-@scenario("ES-1 ES-3 ES-5 WK-1 WK-5 QL-1 QL-2", traces=18)
+@scenario("ES-1 ES-3 ES-5 WK-1 WK-5 QL-1 QL-2", traces=17)
 def enqueue_rest(scene: PullScene) -> None:
     """A message arrives while its consumer finds nothing and is about to rest.
 
@@ -560,7 +560,7 @@ def subscribes_when_woken(scene: PullScene) -> None:
     scene.spawn(subscribe_another, name="client")
 
 
-@scenario("ES-1 ES-5 ES-6 SP-1 WK-1 WK-5 WK-8 QL-1 QL-2", traces=1342)
+@scenario("ES-1 ES-5 ES-6 SP-1 WK-1 WK-5 WK-8 QL-1 QL-2", traces=1364)
 def enqueue_consume(scene: PullScene) -> None:
     """A message arrives while its consumer is about to take another, and then to rest.
 
@@ -572,7 +572,7 @@ def enqueue_consume(scene: PullScene) -> None:
     scene.publish("m2")
 
 
-@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=19)
+@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=17)
 def release_rest(scene: PullScene) -> None:
     """A message is released while another consumer finds nothing and is about to wait.
 
@@ -587,7 +587,7 @@ def release_rest(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
 
 
-@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=20)
+@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1", traces=25)
 def release_passed(scene: PullScene) -> None:
     """A message is released that a consumer, who waits, went past and whose successor it took.
 
@@ -604,7 +604,7 @@ def release_passed(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
 
 
-@scenario("ES-2 ES-5 SP-2 WK-1 WK-5", traces=235)
+@scenario("ES-2 ES-5 SP-2 WK-1 WK-5", traces=229)
 def release_again_rest(scene: PullScene) -> None:
     """One entry is released, taken and released again while another consumer, who went past it, comes back and rests.
 
@@ -618,7 +618,7 @@ def release_again_rest(scene: PullScene) -> None:
     scene.spawn(lambda: give_back_twice(scene, a, held), name="A")
 
 
-@scenario("ES-5 ES-6 SP-2 WK-1 WK-5 WK-9 QL-1", traces=2235)
+@scenario("ES-5 ES-6 SP-2 WK-1 WK-5 WK-9 QL-1", traces=2212)
 def release_short_of_credit(scene: PullScene) -> None:
     """A message is released while another consumer, which was short of credit, gets some.
 
@@ -633,7 +633,7 @@ def release_short_of_credit(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(held, a), name="A")
 
 
-@scenario("WK-1 WK-5", traces=20, levels=2)
+@scenario("WK-1 WK-5", traces=25, levels=2)
 def priority_wakes(scene: PullScene) -> None:
     """A message of high priority arrives for a consumer that waits beyond its place.
 
@@ -647,7 +647,7 @@ def priority_wakes(scene: PullScene) -> None:
     scene.publish("high", priority=9)
 
 
-@scenario("WK-1 QL-1", traces=123)
+@scenario("WK-1 QL-1", traces=121)
 def woken_past_the_unable(scene: PullScene) -> None:
     """A message of a group arrives for three consumers that wait; its owner is the last of them.
 
@@ -757,7 +757,7 @@ def credit_spent(scene: PullScene) -> None:
     scene.publish("m2")
 
 
-@scenario("ES-5 WK-1 WK-5 WK-9 QL-1 QL-2 QL-3 QL-4", traces=341)
+@scenario("ES-5 WK-1 WK-5 WK-9 QL-1 QL-2 QL-3 QL-4", traces=338)
 def interest(scene: PullScene) -> None:
     """A consumer loses its interest and finds it again while a message arrives.
 
@@ -786,7 +786,7 @@ def pause(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("ES-5 WK-1 WK-3 WK-5 WK-7", traces=1373)
+@scenario("ES-5 WK-1 WK-3 WK-5 WK-7", traces=1369)
 def pause_and_take(scene: PullScene) -> None:
     """A message arrives for two consumers; one pauses, so the other must take it.
 
@@ -800,7 +800,7 @@ def pause_and_take(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1 QL-2", traces=30)
+@scenario("SO-2 ES-4 ES-5 SP-2 WK-1 WK-5 QL-1 QL-2", traces=28)
 def close(scene: PullScene) -> None:
     """A consumer that holds a message closes while another finds nothing and is about to rest.
 
@@ -863,7 +863,7 @@ def close_twice(scene: PullScene) -> None:
         scene.spawn(lambda: scene.queue.close(a), name=name)
 
 
-@scenario("WK-1 WK-5 WK-9 QL-1", traces=318)
+@scenario("WK-1 WK-5 WK-9 QL-1", traces=316)
 def pause_and_resume(scene: PullScene) -> None:
     """A consumer resumes while another thread suspends it and then publishes a message.
 
@@ -911,7 +911,7 @@ def same_name(scene: PullScene) -> None:
         scene.spawn(lambda: subscribe_or_not(scene, "A"), name=thread)
 
 
-@scenario("ES-5 WK-1 WK-5 QL-1", traces=128)
+@scenario("ES-5 WK-1 WK-5 QL-1", traces=127)
 def subscribe(scene: PullScene) -> None:
     """A consumer registers while a message arrives.
 
@@ -951,7 +951,7 @@ def first_without_credit(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 WK-9 QL-1", traces=16975)
+@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 WK-9 QL-1", traces=16989)
 def consumer_priorities(scene: PullScene) -> None:
     """The consumer of high priority runs out of credit while a message arrives that both want.
 
@@ -1046,7 +1046,7 @@ def browser_selects(scene: PullScene) -> None:
     scene.spawn(publish, name="P")
 
 
-@scenario("WK-1 WK-3 WK-4 WK-5 WK-7 QL-1", traces=535)
+@scenario("WK-1 WK-3 WK-4 WK-5 WK-7 QL-1", traces=534)
 def priority_pause(scene: PullScene) -> None:
     """The consumer of high priority loses interest while a message arrives that a lower one would take.
 
@@ -1058,6 +1058,41 @@ def priority_pause(scene: PullScene) -> None:
     scene.serve(low)
     scene.spawn(lambda: scene.queue.set_notify_work_desired(high, False), name="high")
     scene.publish("m1")
+
+
+@scenario("WK-1", traces=195)
+def discarded_while_offered(scene: PullScene) -> None:
+    """A message is discarded before its publisher has woken anybody, and meanwhile a consumer of low priority, who
+    left it to one of high priority, was not woken for the next.
+
+    Bounds: Two priorities, of which the higher one does not want the second message; one message that expires, one
+    that comes meanwhile, one pass of housekeeping behind it. Who was woken looks when all that is over.
+    """
+    consumers = (
+        scene.subscribe("high", priority=1, keys=frozenset({"a"})),
+        scene.subscribe("low"),
+    )
+
+    def meanwhile() -> None:
+        scene.enqueue("m2", key="b")
+        scene.pass_time(6)
+        scene.queue.check_message_status()
+
+    threads = (
+        scene.spawn(lambda: scene.enqueue("m1", key="a", expires=5), name="P"),
+        scene.spawn(meanwhile, name="Q"),
+    )
+
+    def clients() -> None:
+        for thread in threads:
+            thread.join()
+        for consumer in consumers:
+            inbox = consumer.target
+            assert isinstance(inbox, Inbox)
+            if inbox.wake.try_acquire():
+                scene.drain(consumer)
+
+    scene.spawn(clients, name="clients")
 
 
 @scenario("QL-2 QL-3 QL-4", traces=34)

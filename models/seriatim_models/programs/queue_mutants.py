@@ -202,7 +202,7 @@ mutant(
     id="published-wish-told-first",
     killed_by="WK-1",
     program="consumer-priorities",
-    steps=84,
+    steps=83,
     origin=f"{BROKER}, AbstractConsumerTarget",
     title=(
         "the queue learns that interest was lost before the flag is cleared, so the one who is woken is "
@@ -261,7 +261,7 @@ mutant(
     id="group-announced-before-freed",
     killed_by="WK-1",
     program="group-freed",
-    steps=47,
+    steps=46,
     origin="QPID-7514: [Java Broker] replace previous fix with the proper one (b112605382)",
     title="what a group's end sets free is announced while the group still has its owner",
     diff="""
@@ -303,7 +303,7 @@ mutant(
     id="interested-without-credit",
     killed_by="WK-1",
     program="first-without-credit",
-    steps=41,
+    steps=40,
     origin="QPID-3855: only increment activeConsumerCount during registration if the subscription is active",
     title="a new consumer counts as interested, whether it wants messages or not",
     diff="""
@@ -319,7 +319,7 @@ mutant(
     id="group-counts-refused-releases",
     killed_by="MG-1",
     program="group-not-mine",
-    steps=31,
+    steps=32,
     origin=(
         "QPID-7417: [Java Broker] Ensure message instance listeners only fire on state change of the associated object"
     ),
@@ -354,7 +354,7 @@ mutant(
     id="woken-before-registered",
     killed_by="SP-2",
     program="subscribe-release",
-    steps=49,
+    steps=48,
     origin="QPID-8210: [Broker-J] Set queue consumer node before adding consumer into queue consumer manager",
     title="a new consumer is among the Interested before it is in All, where a release would find its pointer",
     diff="""
@@ -623,7 +623,7 @@ mutant(
     id="wake-the-herd",
     killed_by="WK-2",
     program="pause",
-    steps=76,
+    steps=74,
     origin=INTERACTIONS,
     title="a new message wakes everybody",
     diff="""
@@ -637,7 +637,7 @@ mutant(
     id="wake-the-sleeping",
     killed_by="WK-3",
     program="pause",
-    steps=52,
+    steps=51,
     origin=INTERACTIONS,
     title="consumers that declared no interest are woken",
     diff="""
@@ -647,7 +647,7 @@ mutant(
 @@
 -        for consumer in self.manager.interested():
 +        for consumer in self.all.consumers():
-             if not entry.available():
+             if consumer.has_interest(entry) and self._notify(consumer):
 """,
 )
 
@@ -671,7 +671,7 @@ mutant(
     id="published-look-then-acquire",
     killed_by="WK-4",
     program="priority-returns",
-    steps=61,
+    steps=64,
     origin=f"{BROKER}, noHigherPriorityWithCredit and QueueEntryImpl.acquire",
     title=(
         "a consumer takes from whatever AVAILABLE it finds, not from the one in which it saw that no higher one would"
@@ -687,7 +687,7 @@ mutant(
     id="nobody-else-is-told",
     killed_by="WK-7",
     program="pause",
-    steps=43,
+    steps=42,
     origin=INTERACTIONS,
     title="a consumer that was notified and loses interest tells nobody",
     diff="""
@@ -701,7 +701,7 @@ mutant(
     id="connection-not-looked-at-again",
     killed_by="WK-6",
     program="handover",
-    steps=184,
+    steps=182,
     origin=(
         INTERACTIONS
         + ", steps 6 to 8; QPID-327 in kind: Possible race condition when completing a Job"
@@ -717,7 +717,7 @@ mutant(
     id="connection-on-two-threads",
     killed_by="WK-6",
     program="handover",
-    steps=203,
+    steps=201,
     origin=INTERACTIONS + ", steps 6 to 8",
     title="a connection is scheduled whether or not it is already",
     diff="""
@@ -763,7 +763,7 @@ mutant(
     id="session-taken-after-it-was-served",
     killed_by="WK-1",
     program="handover-two-targets",
-    steps=139,
+    steps=137,
     origin=INTERACTIONS + ", step 8",
     title="a connection removes a session once it was served, and with it what its targets announced meanwhile",
     diff="""
@@ -795,7 +795,7 @@ mutant(
     id="iteration-returns-deleted",
     killed_by="QL-3",
     program="interest",
-    steps=110,
+    steps=109,
     origin=(
         "QPID-3888: ensure the SQEL iterator uses the getNextValidEntry() method to advance; ensure that it "
         "ignores a deleted node at the end of the list"
@@ -824,7 +824,7 @@ mutant(
     id="youngest-first",
     killed_by="QL-5",
     program="take-turns",
-    steps=70,
+    steps=68,
     origin=INTERACTIONS,
     title="of equals the one is woken who has waited least",
     diff="""
@@ -915,7 +915,7 @@ mutant(
     id="closed-before-disinterest",
     killed_by="QL-1",
     program="close",
-    steps=129,
+    steps=128,
     origin="QPID-7971: Ensure that consumers are notified no-work during consumer target close",
     title="a closing consumer leaves the lists first and declares afterwards that it is not interested",
     diff="""
@@ -932,7 +932,7 @@ mutant(
     id="wants-without-credit",
     killed_by="WK-1",
     program="consumer-priorities",
-    steps=52,
+    steps=51,
     origin=(
         "QPID-1187: The broker did not correctly handle subscriptions that would suspend due to exhaustion of bytes "
         "credit"
@@ -948,7 +948,7 @@ mutant(
     id="connection-looks-then-clears",
     killed_by="WK-6",
     program="handover",
-    steps=185,
+    steps=183,
     origin="QPID-6794: Fix race condition that may cause selector wakeups to be missed",
     title="a connection looks for more work and clears its flag after that",
     diff="""
@@ -993,7 +993,7 @@ mutant(
     id="rests-between-messages",
     killed_by="WK-8",
     program="enqueue-consume",
-    steps=131,
+    steps=130,
     origin=INTERACTIONS + ", the Notified list",
     title="a consumer that was given a message is seen to rest, although it will look for more at once",
     diff="""
@@ -1019,7 +1019,7 @@ mutant(
     id="never-deleted",
     killed_by="ES-5",
     program="enqueue-rest",
-    steps=90,
+    steps=89,
     origin=(
         "QPID-1941: ensure old queue entry is deleted as well as dequeued, so it is not later gathered by the "
         "viewMessages() method which checks for non-deletion"
@@ -1091,7 +1091,7 @@ mutant(
     id="pause-is-not-heard",
     killed_by="WK-3",
     program="pause",
-    steps=34,
+    steps=33,
     origin=INTERACTIONS,
     title="a consumer that wants no messages any more stays among the Interested",
     diff="""
@@ -1233,7 +1233,7 @@ mutant(
     id="granted-below-one",
     killed_by="WK-9",
     program="grant-refused",
-    steps=55,
+    steps=54,
     origin=BY_HAND,
     title="a grant may be negative, and takes credit away from a consumer that goes on wanting messages",
     edit=("        if messages < 1:\n", "        if messages == 0:\n"),
@@ -1242,7 +1242,7 @@ mutant(
     id="granted-after-close",
     killed_by="WK-1",
     program="close-then-grant",
-    steps=73,
+    steps=72,
     origin=BY_HAND,
     title="a closed consumer that is granted credit comes back into the lists, and is woken instead of another",
     diff="""
@@ -1324,7 +1324,7 @@ mutant(
     id="resumes-without-credit",
     killed_by="WK-1",
     program="resume-without-credit",
-    steps=44,
+    steps=43,
     origin=BY_HAND,
     title="a consumer that resumes without credit wants work that it cannot pay for, and holds back those below it",
     diff="""
@@ -1529,6 +1529,21 @@ mutant(
 )
 
 mutant(
+    id="walk-ends-with-its-message",
+    killed_by="WK-1",
+    program="discarded-while-offered",
+    steps=54,
+    origin="the reference itself, until a message expired while its publisher looked for a consumer",
+    title="a publisher stops looking for a consumer when its message is gone, whoever waits behind it",
+    diff="""
+         for consumer in self.manager.interested():
++            if not entry.available():
++                return
+             if consumer.has_interest(entry) and self._notify(consumer):
+""",
+)
+
+mutant(
     id="refused-and-pending",
     killed_by="WK-1",
     program="push-executor-refuses",
@@ -1545,7 +1560,7 @@ mutant(
     id="hands-on-to-all",
     killed_by="WK-11",
     program="woken-one-of-several",
-    steps=206,
+    steps=205,
     origin="a mistake of order: a loop that goes on where one was enough",
     title="who gives up wakes everybody who could take the message",
     diff="""

@@ -643,9 +643,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "queue.Queue.dequeue: read-too-early: self.groups.leave(entry.message.group, consumer)"
     ): GONE_EITHER_WAY,
     (
-        "queue.Queue.dequeue: swapped: self._dispose(entry) | if self.groups.leave(entry.message.group, consumer"
-    ): GONE_EITHER_WAY,
-    (
         "queue.Queue.check_message_status: branches-swapped: self._expired(entry) and (seen := entry.available("
     ): "from the state in which an entry is found one of the two is not possible, and housekeeping comes again",
     (
@@ -742,15 +739,8 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "a consumer that is woken between the flag and `_end` loses its interest in `_end`, which w"
         "akes another (rule 7)"
     ),
-    "queue.PullQueue._arrived: read-before-the-loop: if not entry.available():": LOOKS_ITSELF,
-    (
-        "queue.PullQueue._arrived: swapped: if not entry.available(): | if consumer.has_interest(entry) a"
-        "nd self._notify(c"
-    ): LOOKS_ITSELF,
     "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry) and self._notify(cons": LOOKS_ITSELF,
     "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry)": CONSTANT,
-    "queue.PullQueue._arrived: check-left-out: not entry.available() is false": LOOKS_ITSELF,
-    "queue.PullQueue._arrived: all-rather-than-one: if not entry.available():": LOOKS_ITSELF,
     (
         "queue.PullQueue._may_take: conditions-swapped: other.wants_work.get() | self._wanted(other, entr"
         "y)"
