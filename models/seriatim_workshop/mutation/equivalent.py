@@ -120,10 +120,6 @@ POINTER_TOO_EARLY = (
 UNDER_MOVING = "`listed` is looked at under this lock only"
 ASSERTION = "the assertion is for the type checker, and never fails"
 
-LOOKS_ITSELF = (
-    "`_notify` wakes only a consumer for which it finds an entry: a walk that goes on when its own message is taken "
-    "is as one that another call began"
-)
 HOLDS_BACK = (
     "of whoever is held back by a wish that ends, or by an entry that a consumer of higher priority may not take any "
     "more, the call that ends either wakes somebody (rules 5 and 7)"
@@ -739,8 +735,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "a consumer that is woken between the flag and `_end` loses its interest in `_end`, which w"
         "akes another (rule 7)"
     ),
-    "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry) and self._notify(cons": LOOKS_ITSELF,
-    "queue.PullQueue._arrived: read-too-early: consumer.has_interest(entry)": CONSTANT,
     (
         "queue.PullQueue._may_take: conditions-swapped: other.wants_work.get() | self._wanted(other, entr"
         "y)"
