@@ -69,7 +69,7 @@ def test_a_header_may_say_that_nothing_came_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", [0, 500])
 def test_one_recorder_of_several_may_lack_its_beginning(first: int, tmp_path: Path) -> None:
     """What it saw before its first event may be older than all that the others saw."""
-    sent = [Event(i=first, t=90, ev="publish", m="other", q="q", conn="p", ch=1)]
+    sent = [Event(i=first, t=90, ev="publish", ph="invoke", m="other", q="q", conn="p", ch=1)]
     taken = [Event(i=0, t=10, ev="deliver", m="m", q="q", conn="c", ch=1, dtag=1)]
     for rec, events in (("publisher", sent), ("consumer", taken)):
         write_history(tmp_path / f"{rec}.jsonl", events, Header(run="r", rec=rec, lvl="api"))
