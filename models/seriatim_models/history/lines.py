@@ -22,7 +22,7 @@ from seriatim_models.history.faults import HistoryError
 LINE_MAX = (
     16 * 2**20
 )  # bytes; a longer "line" is a binary file, and must not be held in memory whole
-UNPACKED, LINES = 64 * 2**20, 10**6
+UNPACKED, LINES = 256 * 2**20, 10**6
 TIMES, LINES_A_BYTE = 200, 4
 """A packed file may unpack to `UNPACKED` bytes and `LINES` lines, or in proportion to its size if that is more: to
 `TIMES` as many bytes, and `LINES_A_BYTE`. Recordings are packed to a tenth or a fiftieth, a line of numbers that only
