@@ -151,6 +151,25 @@ def push_runs_at_once(scene: PushScene) -> None:
     scene.spawn(lambda: scene.queue.close(a), name="A")
 
 
+def _refused_once(scene: PushScene, a: reference.Consumer, call: Callable[[], object]) -> None:
+    """Spawn the client of `a`: the executor refuses the job that `call` asks for, and takes that of a later grant."""
+    submit = scene.queue._submit
+
+    def refuses(job: Callable[[], None]) -> None:
+        scene.queue._submit = submit
+        raise RuntimeError("the executor is shut down")
+
+    def client() -> None:
+        scene.queue._submit = refuses
+        with suppress(RuntimeError):
+            call()
+        scene.queue.grant(a, 1)
+        while scene._jobs:
+            scene.run_job()
+
+    scene.spawn(client, name="A")
+
+
 @scenario("ES-5 WK-1 WK-5", traces=1, executor=False)
 def push_executor_refuses(scene: PushScene) -> None:
     """The executor refuses a job, and takes the next one, which a second grant asks for.
@@ -161,21 +180,7 @@ def push_executor_refuses(scene: PushScene) -> None:
     a = scene.subscribe("A", credit=0)
     scene.enqueue("m1")
     scene.run_job()
-    submit = scene.queue._submit
-
-    def refuses(job: Callable[[], None]) -> None:
-        scene.queue._submit = submit
-        raise RuntimeError("the executor is shut down")
-
-    def client() -> None:
-        scene.queue._submit = refuses
-        with suppress(RuntimeError):
-            scene.queue.grant(a, 1)
-        scene.queue.grant(a, 1)
-        while scene._jobs:
-            scene.run_job()
-
-    scene.spawn(client, name="A")
+    _refused_once(scene, a, lambda: scene.queue.grant(a, 1))
 
 
 @scenario("ES-5", traces=1, executor=False)
@@ -190,21 +195,7 @@ def push_group_refused(scene: PushScene) -> None:
     scene.enqueue("m2", group="g")
     while scene._jobs:
         scene.run_job()
-    submit = scene.queue._submit
-
-    def refuses(job: Callable[[], None]) -> None:
-        scene.queue._submit = submit
-        raise RuntimeError("the executor is shut down")
-
-    def client() -> None:
-        scene.queue._submit = refuses
-        with suppress(RuntimeError):
-            scene.queue.dequeue(first, a)
-        scene.queue.grant(a, 1)
-        while scene._jobs:
-            scene.run_job()
-
-    scene.spawn(client, name="A")
+    _refused_once(scene, a, lambda: scene.queue.dequeue(first, a))
 
 
 @scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)

@@ -1,7 +1,7 @@
 """P5, P6, P14 and P20 over columns: regular queues are cleared in one loop over codes, without an object for an event.
 
 A queue is *regular* if its recorder sits inside the broker and its history is plain: each message is published once, of
-one publisher in the order of its numbers, and then given out, given back or settled, one at a time, always the oldest
+one publisher in the order of its numbers, and then given out, released or settled, one at a time, always the oldest
 that is there; no deliveries that settle themselves, priorities, partitions, purges, polls, ends of sessions, failures
 or gaps; and its times rise. There none of the four can be violated but P14, whose waits are measured here. The rest is
 counting what the row forms count as cases.
@@ -112,7 +112,7 @@ class _Queue:
         self.messages: dict[str, _OpenMessage] = {}
         self.fresh: deque[str] = deque()
         self.returned: list[tuple[int, str]] = []
-        """What is there: never given out, in order; and given back, as a heap."""
+        """What is there: never given out, in order; and released, as a heap."""
         self.numbers: dict[int, int] = {}
         """Of each publisher the latest number."""
         self.conns: set[str] = set()
@@ -371,7 +371,7 @@ class RegularQueues:
 
 
 def clears(prop: AnyProperty) -> bool:
-    """Whether regular queues are cleared of a property: not of P5 where what was given back has another place."""
+    """Whether regular queues are cleared of a property: not of P5 where what was released has another place."""
     return prop.own("queue_check") and not (isinstance(prop, StrictOrder) and not prop.returned)
 
 
