@@ -69,7 +69,6 @@ class Connection:
         self._channels: Cell[Mapping[int, Channel]] = host.cell({}, f"{name}.opened")
         self._closed: Closed | None = None
         self._gone = False
-        self._closers = 0
 
     def open_channel(self) -> Channel:
         """Open the next channel. Raises `Closed` if the connection has ended."""
@@ -84,20 +83,16 @@ class Connection:
             self.server.open(self.wire, number)
             return channel
 
+    @operation
     def close(self) -> None:
         """End it and return when it has ended. What was delivered here and has not begun to run is dropped.
 
         The reader must be running, and may not be who calls.
         """
-        with self._lock:
-            self._closers += 1
-            number = self._closers
-            self.host.record("cli_call", ph="invoke", conn=self.name, ch=0, call=number, op="close")
         self._end(Closed(200, "closed by the application"), tell=True)
         with self._lock:
             while not self._gone:
                 self._over.wait()
-            self.host.record("cli_call", ph="ok", conn=self.name, ch=0, call=number, got=number)
 
     def fail(self, why: str) -> None:
         """End it without waiting: any thread may do so, in the middle of anything (rule 7)."""

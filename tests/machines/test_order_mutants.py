@@ -316,8 +316,8 @@ def mutant_of(name: str) -> Mutation:
             "RPC-1",
         ),
         (
-            "client.Connection.close: lock-removed: with self._lock:",
-            "close-connection-twice",
+            "client.Connection._on_gone: before-the-lock: self._gone = True",
+            "queue-again",
             "data race",
         ),
         (

@@ -55,7 +55,7 @@ def rpc_woken_in_vain(scene: ClientScene) -> None:
     scene.wake_in_vain(ch._lock, ch._changed)
 
 
-@scenario("RPC-1", traces=24)
+@scenario("RPC-1", traces=21)
 def close_woken_in_vain(scene: ClientScene) -> None:
     """A thread closes a connection, and wakes without a notification before it has ended.
 
@@ -278,7 +278,7 @@ def full_beside_call(scene: ClientScene) -> None:
     scene.spawn(put_or_read, "late")
 
 
-@scenario("RPC-1", traces=56)
+@scenario("RPC-1", traces=35)
 def open_while_closing(scene: ClientScene) -> None:
     """A thread opens a channel and calls on it while another closes the connection.
 
@@ -301,7 +301,7 @@ def open_while_replying(scene: ClientScene) -> None:
     scene.spawn(lambda: ch.basic_qos(1), "B")
 
 
-@scenario("RPC-1", traces=448)
+@scenario("RPC-1", traces=110)
 def close_connection_twice(scene: ClientScene) -> None:
     """Two threads close a connection; both return when it has ended.
 
@@ -324,7 +324,7 @@ def open_two(scene: ClientScene) -> None:
         scene.spawn(lambda: connection.open_channel().basic_qos(1), name)
 
 
-@scenario("RPC-1 AP-1", traces=13)
+@scenario("RPC-1 AP-1", traces=9)
 def publish_when_closed(scene: ClientScene) -> None:
     """A thread closes a connection, which crashes meanwhile, and then publishes: that is refused.
 
@@ -335,7 +335,7 @@ def publish_when_closed(scene: ClientScene) -> None:
     scene.spawn(lambda: scene.crash(ch.connection), "crash")
 
 
-@scenario("RPC-1 AP-1", traces=30)
+@scenario("RPC-1 AP-1", traces=20)
 def publish_when_failed(scene: ClientScene) -> None:
     """A thread closes a connection, which another thread ends meanwhile, and then publishes: that is refused.
 
@@ -621,7 +621,7 @@ def consume_and_cancel(scene: ClientScene) -> None:
     scene.spawn(consume_and_cancel, "A")
 
 
-@scenario("QS-2 RPC-1", traces=13)
+@scenario("QS-2 RPC-1", traces=9)
 def crash_while_closing(scene: ClientScene) -> None:
     """A connection with a message in hand is closed, and crashes at the same time.
 

@@ -210,7 +210,7 @@ mutant(
     id="published-close-lifts-no-limit",
     killed_by="RPC-1",
     program="close-in-callback",
-    steps=36,
+    steps=34,
     origin=(
         f"{JAVA}, AMQConnection.close: channel 0 is not a ChannelN, so its call lifts no limit; and its "
         f"timeout is none"
@@ -700,7 +700,7 @@ mutant(
     id="exclusive-queue-stays",
     killed_by="EX-1",
     program="exclusive-queue",
-    steps=43,
+    steps=41,
     origin=MISTAKE,
     title="an exclusive queue outlives its connection",
     diff="""

@@ -6,11 +6,13 @@ as ``pool_...`` and ``work_...``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from seriatim.broker import Act, Delivery, Frame, Queued, Server, ServerChannel, ServerQueue, Wire
-from seriatim.client import Call, Channel
+from seriatim.client import Call, Channel, Connection
 from seriatim.workpool import Executor, Work, WorkPool, WorkService
 from seriatim_models.recording.base import (
     CellEvents,
@@ -198,6 +200,19 @@ def converse(record: Record, method: Callable[..., R], channel: Channel, call: C
     return value
 
 
+_closers: WeakKeyDictionary[Connection, Iterator[int]] = WeakKeyDictionary()
+"""The numbers that are left for calls which close a connection."""
+
+
+def close(record: Record, method: Callable[..., None], connection: Connection) -> None:
+    """Record ``cli_call`` for the end of a connection: invoke and ok of a call on channel 0."""
+    number = next(_closers.setdefault(connection, count(1)))
+    fields: dict[str, object] = {"conn": connection.name, "ch": 0, "call": number}
+    record("cli_call", ph="invoke", **fields, op="close")
+    method(connection)
+    record("cli_call", ph="ok", **fields, got=number)
+
+
 CELLS: dict[str, CellEvents] = {}
 """The client has no cells: all it shares stands under locks."""
 
@@ -220,6 +235,7 @@ OPERATIONS: dict[str, OperationEvents] = {
     "WorkService.add": add,
     "WorkPool.add_work_item": add_work_item,
     "WorkService._run_one": run_one,
+    "Connection.close": close,
     "Connection._on_gone": before(
         "cli_frame",
         lambda self, error: {"conn": self.name, "ch": 0, "kind": "gone", "call": 0, "dtag": 0},

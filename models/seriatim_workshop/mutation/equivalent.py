@@ -18,13 +18,8 @@ ONLY_TOLD = "a number for the record: that calls have different ones is asked, a
 AT_THE_END = "the function ends there, and so returns None"
 
 EQUIVALENT: dict[str, str] = {
-    "client.Connection.__init__: 0 -> 1": ONLY_TOLD,
     "client.Connection.reader: without `frame.error is not None`: frame.error is not None and frame.kind == 'gone'": (
         FOR_THE_TYPES
-    ),
-    "client.Connection.close: 1 -> 2": ONLY_TOLD,
-    "client.Connection.close: dropped: self._closers += 1": (
-        "a number for the record, which tells a reader one who closes from another; nothing asks for it"
     ),
     "client.Channel.__init__: 0 -> 1": ONLY_TOLD,
     "client.Channel._call: 1 -> 2": ONLY_TOLD,
@@ -164,9 +159,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "where nothing waits the deficit is set to 0 behind both"
     ),
     "client.Connection._end: iterated-over-a-copy: channels.values()": FIXED,
-    "client.Connection.close: swapped: with self._lock: | self._end(Closed(200, 'closed by the application')": (
-        "the first block only numbers and records the call"
-    ),
     "fair.FairConsumer.park: read-too-early: self._stopping.get()": (
         "who is stopped in his sleep makes one round more, in which each visit ends at once, and then ends"
     ),
@@ -230,7 +222,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "broker.Server._push_all: swapped: "
         "queue.consumers.remove(consumer) | queue.consumers.append(consumer)"
     ): "`remove` takes the first of the two, which leaves the same list",
-    "client.Connection.close: lock-split: before number = self._closers": ONLY_TOLD,
     (
         "client.Channel.on_frame: acts-before-it-checks: self.shut_down(frame.error)"
     ): "what is neither a delivery nor a reply is a close, which has an error",
@@ -352,15 +343,6 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "broker.Server.open: lock-split: before self.host.record('srv_open', conn=wire.name, ch=nu"
     ): RECORD,
     "broker.Server.disconnect: read-before-the-lock: Frame('gone', error=reason)": LOCAL,
-    (
-        "client.Connection.close: lock-split: before self.host.record('cli_call', ph='invoke', conn"
-        "=sel"
-    ): RECORD,
-    (
-        "client.Connection.close: lock-split: before self.host.record('cli_call', ph='ok', conn=sel"
-        "f.na"
-    ): RECORD,
-    ("client.Connection.close: read-too-early: Closed(200, 'closed by the application')"): LOCAL,
     "client.Connection._on_gone: lock-split: before self._over.notify_all()": SET_BEFORE_THE_GAP,
     "client.Connection._end: into-the-lock: for channel in channels.values():": (
         "nobody who holds the lock of a channel, of the pool or of the server asks for that of the connection"

@@ -34,7 +34,7 @@ GUARDED: Mapping[str, frozenset[str]] = {
     "workpool.WorkPool._lock": frozenset(
         {"_pool", "_ready", "_in_progress", "_unlimited", "_interrupted"}
     ),
-    "client.Connection._lock": frozenset({"_closed", "_gone", "_closers"}),
+    "client.Connection._lock": frozenset({"_closed", "_gone"}),
     "client.Channel._lock": frozenset({"_active", "_calls", "reply", "closed"}),
     "fair.FairConsumer._lock": frozenset({"waiting"}),
     "log.Topic._writing": frozenset({"_closed", "_names"}),
