@@ -42,8 +42,8 @@ def test_a_witness_of_any_drawn_history_violates_by_itself() -> None:
     # Histories drawn at random use one name for several messages, which P5 takes for one that came back.
     assert {id: seen[id] - alone[id] for id in seen if seen[id] != alone[id] and id != "P5"} == {}
     assert seen["P5"] - alone["P5"] <= seen["P5"] // 100
-    # P6 and P14 need more than chance, see below; P22, P23 and P25 a declaration, see test_priority_and_groups.
-    assert len(seen) >= len(BLACKBOX) - 6
+    # P6 and P14 need more than chance, see below; P22, P23, P25 and P26 what few recordings declare.
+    assert len(seen) >= len(BLACKBOX) - 7
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)

@@ -14,7 +14,7 @@ made sure that a command had taken effect.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -22,6 +22,7 @@ import msgspec
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import DEAD, ONE_GROUP, SETTLING, ScriptStep, promised
 from seriatim_models.conformance.system import MayWait, System
+from seriatim_models.conformance.timed import OVERDUE, TimedPublish, asked
 from seriatim_models.conformance.transactions import PendingSettlement, Transaction
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -98,6 +99,15 @@ class _Driver:
         """By topic and partition, the position after the last that was published."""
         self._reads: dict[tuple[int, str, str, int | None], int] = {}
         """By channel, group, topic and partition, the position after what was read last."""
+        self.timed: dict[str, TimedPublish] = {}
+        """Messages with a delay or a time to live, until it is certain what became of them."""
+        self._mortal: set[str] = set()
+        """Messages with a time to live: none is put back, for it may be gone then."""
+        self._readers: set[tuple[int, str, str, int | None]] = set()
+        """By channel, group, topic and partition, who reads a log."""
+        self._leases = "lease" in system.can
+        self._closes = "close" in system.can and not self._leases
+        """Whether a channel that is closed gives back what it holds; where there are leases only these do."""
 
     # ---- recording
 
@@ -137,6 +147,8 @@ class _Driver:
             if not answer.ok:
                 ended["err"] = str(answer.code or answer.why)
             if ev == "get" and answer.m:
+                if answer.expired:
+                    self.record("expire", q=fields["q"], m=answer.m, requeue=True)
                 ended = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
             ph = "ok" if answer.ok else "fail"
             bounds = {"t_hi": time.monotonic_ns()} if ev == "ch_close" and answer.ok else {}
@@ -205,6 +217,8 @@ class _Driver:
         self.holds.pop(m, None)
         if not autoack:
             self.holds[m] = ch
+        if (timed := self.timed.get(m)) is not None and timed.delay:
+            self._timed_ended([timed], "ok")
 
     def _released(self, ch: int) -> None:
         """What a channel held is back in its queue, unless somebody else was given it meanwhile."""
@@ -248,11 +262,7 @@ class _Driver:
 
     def step(self, step: ScriptStep) -> None:
         """Do one step, unless it makes no sense where it stands."""
-        if (
-            step.op != "publish"
-            and step.op not in self.system.can
-            and step.op not in ("open", "close")
-        ):
+        if step.op not in self.system.can and step.op not in ("publish", "open", "close", "pass"):
             return
         self.asked = step
         done = getattr(self, "_" + step.op.replace("-", "_"))(step)
@@ -277,17 +287,19 @@ class _Driver:
         return step
 
     def _close(self, step: ScriptStep) -> ScriptStep | None:
-        if step.ch not in self.channels or "close" not in self.system.can:
+        if step.ch not in self.channels or not self._closes:
             return None
         self._nothing_pushed()
         if step.ch not in self.channels:
             return None
         self.transactions.pop(step.ch, None)
+        self._mortal_acked(step.ch)
         self._released(step.ch)
         self.around("ch_close", Request(op="close", ch=step.ch), True, ch=step.ch)
         self._released(step.ch)
         self.channels.pop(step.ch, None)
         self._reads = {key: pos for key, pos in self._reads.items() if key[0] != step.ch}
+        self._readers = {key for key in self._readers if key[0] != step.ch}
         return step
 
     def _publish(self, step: ScriptStep) -> ScriptStep | None:
@@ -306,6 +318,8 @@ class _Driver:
         part = step.part if "partitions" in self.system.can else None
         if part is not None:
             fields["part"] = part
+        if (words := self._words(step)) and step.ch not in self.transactions:
+            return self._publish_timed(msgspec.structs.replace(step, m=m), fields, words)
         if (transaction := self.transactions.get(step.ch)) is not None:
             # Any field of Request; msgspec does not check on construction
             request = Request(op="publish", ch=step.ch, **fields)  # type: ignore[arg-type]
@@ -321,6 +335,83 @@ class _Driver:
         elif answer.pos is not None:
             self.logs[step.q, part] = answer.pos + 1
         return msgspec.structs.replace(step, m=m)
+
+    def _words(self, step: ScriptStep) -> dict[str, int]:
+        """What a publish says of time, where the system knows that and nothing meets."""
+        if self.exact or not step.wait:
+            return {}
+        return {
+            word: ms for word, ms in asked(step.delay, step.ttl).items() if word in self.system.can
+        }
+
+    def _publish_timed(
+        self, step: ScriptStep, fields: dict[str, object], words: dict[str, int]
+    ) -> ScriptStep:
+        """Publish with a delay or a time to live: when that is in its queue is seen later, if at all."""
+        self._sent.setdefault(step.q, -1)
+        self.home[step.m] = step.q
+        self._put(step.m)
+        op, begun = self._begun(fields | {"args": words})
+        self._sure = False
+        # Any field of Request; msgspec does not check on construction
+        answer = self.system.do(Request(op="publish", **fields, **words))  # type: ignore[arg-type]
+        timed = TimedPublish(op, begun, time.monotonic_ns(), words.get("delay"), words.get("ttl"))
+        if not answer.ok:
+            self._timed_ended([timed], "fail")
+            return step
+        if timed.ttl:
+            self._mortal.add(step.m)
+        self.timed[step.m] = timed
+        self.pushes(self.system.pushed())
+        return step
+
+    def _timed_ended(self, publishes: Iterable[TimedPublish], ph: str) -> None:
+        """It is known what became of these, or that nobody ever will know."""
+        for timed in publishes:
+            self.timed.pop(timed.m, None)
+            end = timed.ended(time.monotonic_ns())
+            self.record("publish", ph=ph, op=timed.op, **(timed.fields | end))
+
+    def _mortal_acked(self, ch: int) -> None:
+        """Acknowledge what a channel holds that must not go back."""
+        held = self.channels[ch].outstanding.values()
+        for m in [m for m, _ in held if m in self._mortal]:
+            self._settle(ScriptStep(op="ack", ch=ch, m=m))
+
+    def _pass(self, step: ScriptStep) -> ScriptStep | None:
+        """Let time pass: so much, or until no delay and no time to live is left; then consumers have what they are
+        ready for.
+        """
+        if not self.timed:
+            return None
+        if step.delay:
+            time.sleep(step.delay / 1000)
+            self.settled()
+            return step
+        last = max(timed.over for timed in self.timed.values())
+        while (left := last - time.monotonic_ns()) > 0:
+            time.sleep(left / 1e9)
+        self.settled()
+        consumed = {
+            q
+            for channel in self.channels.values()
+            for ctag, (q, _) in channel.consumers.items()
+            if ctag not in channel.cancelled
+        }
+        self._overdue(lambda timed: timed.q in consumed, self.settled)
+        return step
+
+    def _overdue(self, of: Callable[[TimedPublish], bool], look: Callable[[], object]) -> None:
+        """Wait for messages whose delay is over, looking again and again: they must be there in the end."""
+        while due := [t for t in self.timed.values() if t.delay and of(t)]:
+            if time.monotonic_ns() > max(t.over for t in due) + OVERDUE:
+                for timed in due:
+                    self.ready.add(timed.m)
+                self._timed_ended(due, "ok")
+                self.settled()
+                return
+            time.sleep(OVERDUE / 1e11)
+            look()
 
     def _there(self, fields: dict[str, object]) -> dict[str, object]:
         """A message is being published: the fields of that, with its number among those of its queue."""
@@ -431,6 +522,7 @@ class _Driver:
             self._nothing_in_flight()
             if step.ch not in self.channels:
                 return None
+            self._mortal_acked(step.ch)
             self._cancel_and_return(request)
         else:
             self._nothing_pushed()
@@ -530,6 +622,8 @@ class _Driver:
             result = {"m": answer.m, "dtag": answer.dtag, "redelivered": answer.redelivered}
             if not answer.ok:
                 result = {"ph": "fail", "err": str(answer.code or answer.why)}
+            if answer.m and answer.expired:
+                self.record("expire", q=step.q, m=answer.m, requeue=True)
             self.record("get", **(fields | result))
             self._sure = False
         else:
@@ -545,15 +639,22 @@ class _Driver:
 
     _nack = _reject = _ack
 
+    def _meant(self, channel: _DrivenChannel, step: ScriptStep) -> list[int]:
+        """The delivery tags of which a settlement may be. What may be gone by then is acknowledged only."""
+        tags = list(channel.outstanding)
+        if step.op != "ack" or step.ch in self.transactions:
+            tags = [tag for tag in tags if channel.outstanding[tag][0] not in self._mortal]
+            if step.multiple and len(tags) < len(channel.outstanding):
+                return []
+        return [tag for tag in tags if step.m in ("", channel.outstanding[tag][0])]
+
     def _settle(self, step: ScriptStep) -> ScriptStep | None:
         if step.every:
             self._nothing_in_flight()
         channel = self.channels.get(step.ch)
         if channel is None or not channel.outstanding:
             return None
-        tags = list(channel.outstanding)
-        if step.m:
-            tags = [tag for tag in tags if channel.outstanding[tag][0] == step.m]
+        tags = self._meant(channel, step)
         if (transaction := self.transactions.get(step.ch)) is not None:
             return self._settle_in(transaction, step, [t for t in tags if not transaction.has(t)])
         if not tags:
@@ -596,6 +697,10 @@ class _Driver:
         if answer.ok:
             self._settled_for(step.ch, settled, back=bool(requeue))
         self._move(buried, answer.ok)
+        if self._leases:  # of a refused one the lease ran out, and whoever is next has the message
+            channel.outstanding = {
+                t: held for t, held in channel.outstanding.items() if t not in settled
+            }
         return self.asked
 
     def _move(self, buried: list[_BegunPublish], done: bool) -> None:
@@ -711,6 +816,7 @@ class _Driver:
         self._nothing_in_flight()
         if step.ch not in self.channels:
             return None
+        self._mortal_acked(step.ch)
         tags = list(channel.outstanding)
         request = Request(op="recover", ch=step.ch, requeue=True)
         if self.around("recover", request, False, ch=step.ch, requeue=True).ok:
@@ -727,6 +833,12 @@ class _Driver:
         """Read on and record it; returns the message, empty if there was none, None if the reading was refused."""
         self._ensure(step.ch)
         fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, **self._part(step)}
+        reader = step.ch, step.ctag, step.q, step.part
+        if (
+            reader not in self._readers
+        ):  # each has the partition to itself, whoever else is of its group
+            self._readers.add(reader)
+            self.record("consume", autoack=True, **fields)
         # Any field of Request; msgspec does not check on construction
         answer = self.system.do(Request(op="read", **fields))  # type: ignore[arg-type]
         if answer.m:
@@ -792,10 +904,11 @@ class _Driver:
         self.asked = None
         for ch in list(self.transactions):
             self._tx_rollback(ScriptStep(op="tx-rollback", ch=ch))
+        self._timed_out()
         if self.returned & self.ready and self._drained_open():
             return
         for ch in list(self.channels):
-            if "close" in self.system.can:
+            if self._closes:
                 self._close(ScriptStep(op="close", ch=ch))
                 self.settled()
             else:
@@ -812,6 +925,22 @@ class _Driver:
                 take_out = self._read_all
             if take_out(q, limit):
                 self.record("note", q=q, args={"depth": 0})
+
+    def _timed_out(self) -> None:
+        """Let everything come that has a delay; what has a time to live came, or never will."""
+        if self._pass(ScriptStep(op="pass")) is None:
+            return
+        if "get" in self.system.can:
+            self._ensure(DRAIN)
+
+        def look() -> None:
+            for q in {timed.q for timed in self.timed.values() if timed.delay}:
+                while "get" in self.system.can and self.got(ScriptStep(op="get", ch=DRAIN, q=q)):
+                    self._settle(ScriptStep(op="ack", ch=DRAIN))
+            self.settled()
+
+        self._overdue(lambda timed: True, look)
+        self._timed_ended(list(self.timed.values()), "info")
 
     def _drained_open(self) -> bool:
         """Take out what is left while the channels are open; whether something that must be there was not found."""
@@ -904,7 +1033,7 @@ def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("
 def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> DrivenRun:
     """`drive`, step by step, for so many seconds."""
     until = time.monotonic() + seconds
-    exact = system.exact and all(step.wait for step in steps)
+    exact = system.exact and all(step.wait and not asked(step.delay, step.ttl) for step in steps)
     driver = _Driver(system, exact)
     run = driver.run
     try:

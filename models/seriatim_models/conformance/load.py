@@ -47,7 +47,8 @@ class Loads:
 
     def __init__(self, can: frozenset[str], seed: int, longest: int | None) -> None:
         """`longest`: the most steps of one script, None for as many as a script may have."""
-        self._can, self._seed, self._longest = can, seed, longest or STEPS_MAX
+        self._can, self._seed = can - {"delay", "ttl"}, seed  # waiting for those is no load
+        self._longest = longest or STEPS_MAX
         self._count = 0
         self._mixes = 0
         self._measured: dict[bool, dict[int, Throughput]] = {False: {}, True: {}}

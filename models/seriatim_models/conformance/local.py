@@ -167,6 +167,8 @@ SHOWN = {
     "priority": ("consume", "cprio"),
     "message-priority": ("publish", "prio"),
     "groups": ("publish", "key"),
+    "delay": ("publish", "delay"),
+    "ttl": ("publish", "ttl"),
     "batch": ("get", "n"),
 }
 """Features that a method shows by a parameter. That a group is held is no parameter: `can` has to say it."""

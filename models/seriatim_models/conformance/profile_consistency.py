@@ -163,7 +163,7 @@ def where_nothing_is_named(
 
 NOT_OFFERED = frozenset({"P4", "P5", "P6", "P14", "P20"})
 """Promises that no operation or field of a command shows: in which order, and when."""
-SPOKEN = frozenset({"P10", "P11", "P22", "P23", "P25"})
+SPOKEN = frozenset({"P10", "P11", "P22", "P23", "P25", "P26"})
 """Properties that only speak of what a recording itself declares: no silence of a profile takes that back."""
 
 

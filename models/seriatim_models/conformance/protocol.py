@@ -62,6 +62,8 @@ FEATURES = (
     "autoack",
     "lease",
     "waits",
+    "delay",
+    "ttl",
     "mandatory",
     "immediate",
 )
@@ -73,6 +75,7 @@ dropped comes to the queue of that name with `.dead` behind it; `batch` is a get
 while that holds a message of it; `queues` are more than one, by name, `partitions` two of a log, 0 and 1;
 `lease` means that what a client holds stays its own when its connection ends, until the lease runs out;
 `waits` that a publish may wait until something is taken, as of a queue with a greatest length;
+`delay` and `ttl` are fields of `publish`, for how long nobody is given the message, and from when on nobody;
 `redelivered` means that the flag of deliveries can be relied on; `autoack` that deliveries can be settled by pushing;
 the rest are arguments of `consume` and `publish`.
 """
@@ -122,6 +125,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Priority of a message: of those that are there one of the highest is next."""
     key: str = ""
     """Group of a message: those of one group keep their order."""
+    delay: int | None = None
+    """Of a publish: milliseconds for which nobody is given the message."""
+    ttl: int | None = None
+    """Of a publish: milliseconds after which the message is given to nobody for the first time."""
     part: int | None = None
     """Partition of a log."""
     pos: int | None = None

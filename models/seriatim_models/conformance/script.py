@@ -38,7 +38,10 @@ STEPS = (
     "tx-begin",
     "tx-commit",
     "tx-rollback",
+    "pass",
 )
+TIME = 200
+"""Milliseconds of a delay and of a time to live, and how long `pass` waits at least."""
 SETTLING = frozenset({"ack", "nack", "reject"})
 PRIORITIES = 3
 """How many priorities a script has, of consumers and of messages, from 0; and how many message groups."""
@@ -85,6 +88,12 @@ class ScriptStep(
     """Priority of a message."""
     key: str = ""
     """Group of a message."""
+    delay: int | None = None
+    """Milliseconds for which a message that is published may be given to nobody; and how long `pass` lasts, where it is
+    not until no delay and no time to live is left.
+    """
+    ttl: int | None = None
+    """Milliseconds after which a message that is published may be given to nobody."""
     part: int | None = None
     """Partition of a log."""
     pos: int | None = None
@@ -116,6 +125,7 @@ class ScriptStep(
         words += [f"{self.n} at once"] * (self.n > 1)
         words += [name for name in ("autoack", "exclusive") if getattr(self, name)]
         numbers = {"cprio": "priority", "prio": "priority", "part": "part", "pos": "pos"}
+        numbers |= {"delay": "delay", "ttl": "ttl"}
         for name, word in numbers.items():
             if (number := getattr(self, name)) is not None:
                 words.append(f"{word}={number}")

@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 
 import msgspec
 
-from seriatim_models.conformance.script import DEAD, SETTLING, ScriptStep
+from seriatim_models.conformance.script import DEAD, SETTLING, TIME, ScriptStep
 
 Q = "q"
 PLAIN = 12
@@ -42,8 +42,9 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     groups = _group_scripts(can) if "groups" in can else ()
     pairs = list(_pair_scripts(can)) if {"consume", "qos"} <= can else []
     together = list(_together_scripts(can))
+    timed = list(_time_scripts(can))
     lists = [
-        sorted(each, key=len) for each in (scripts, marked, pairs, groups, together)
+        sorted(each, key=len) for each in (scripts, marked, pairs, groups, together, timed)
     ]  # of equal length as made
     lists[2][:0] = [[]] * PLAIN
     if {"consume", "priority"} <= can:
@@ -265,6 +266,44 @@ def _log_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
             for move in moves:
                 for end in ends:
                     yield [*published, *[read] * m, *move, *end, read, read]
+    publish, other = ScriptStep(op="publish", q=Q, part=part), msgspec.structs.replace(read, ch=2)
+    for n in (1, 2, 5):  # to the end, and beyond it when there is more
+        yield [*[publish] * n, *[read] * (n + 1), publish, publish, read, read]
+        yield [*[publish] * n, *[read] * n, other, read, publish, other, read, read]
+    for op in sorted({"seek", "commit"} & can):  # what another reader of the group does
+        for which in (0, 1):
+            moved = msgspec.structs.replace(other, op=op, which=which)
+            yield [*[publish] * 3, read, read, other, moved, read, other, other]
+            yield [*[publish] * 3, read, other, other, other, moved, read, read]
+
+
+def _time_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
+    """Messages with a delay or a time to live: taken at once, or when it is over, beside others that have none."""
+    publish, get, later = (ScriptStep(op=op, q=Q) for op in ("publish", "get", "pass"))
+    later = msgspec.structs.replace(later, q="")
+    delayed = msgspec.structs.replace(publish, delay=TIME)
+    mortal = msgspec.structs.replace(publish, ttl=TIME)
+    taken = [get, *[ScriptStep(op="ack")] * ("ack" in can)]
+    last = msgspec.structs.replace(get, ch=2)
+    for timed in (*[delayed] * ("delay" in can), *[mortal] * ("ttl" in can)):
+        if "get" in can:
+            yield [timed, *taken, later, get]
+            yield [timed, later, get, last]
+            yield [timed, msgspec.structs.replace(later, delay=TIME * 3 // 4), get, later, last]
+            yield [timed, publish, *taken, later, get, last]
+            yield [publish, timed, timed, later, get, last, last]
+            yield [publish, timed, get, last, later, last]
+            yield [timed, publish, later, get, last]
+            if "nack" in can:
+                yield [timed, publish, get, ScriptStep(op="nack"), later, get, last]
+        if "consume" in can:
+            yield [_consumer(1), timed]
+            yield [_consumer(1), timed, publish, later]
+            yield [timed, later, _consumer(1)]
+            if {"qos", "ack"} <= can:
+                one = [ScriptStep(op="qos", prefetch=1), _consumer(1), publish]
+                yield [*one, timed, later, ScriptStep(op="ack"), later]
+                yield [*one, ScriptStep(op="ack"), timed, later]
 
 
 class PairCoverage:
@@ -303,6 +342,8 @@ def _form(step: ScriptStep) -> str:
         "unlimited": step.op == "qos" and not step.prefetch,
         "hurried": not step.wait,
         "several": step.n > 1,
+        "delay": step.delay is not None,
+        "ttl": step.ttl is not None,
         "dead": step.q.endswith(DEAD),
     }
     return " ".join([step.op, *(name for name, has in flags.items() if has)])

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from seriatim_models.conformance.script import DEAD, PRIORITIES, SETTLING, ScriptStep
+from seriatim_models.conformance.script import DEAD, PRIORITIES, SETTLING, TIME, ScriptStep
 
 CHANNELS_MAX = 4
 CONSUMERS_MAX = 4
@@ -42,11 +42,14 @@ REFINEMENTS = {
     "key": "groups",
     "several": "batch",
     "dead": "dead-letter",
+    "delay": "delay",
+    "ttl": "ttl",
 }
 """Refinements of moves, each with what the implementation must be able to do for it."""
 OFTEN = (0.0, 0.1, 0.3, 0.7)
 """How often a refinement may occur in a mix."""
 SELDOM = {"prio": (0.0, 0.0, 0.3, 1.0), "key": (0.0, 0.0, 0.3, 0.7)}
+SELDOM |= {"delay": (0.0, 0.0, 0.0, 0.2), "ttl": (0.0, 0.0, 0.0, 0.2)}  # each takes its time
 """The same of refinements that leave less to be judged of other promises: a message of a group may have to wait."""
 LIMITED = (0.2, 0.9, 1.0)
 """How often a consumer begins with a limit in a mix: without one it takes all that there is."""
@@ -134,16 +137,28 @@ def script_of(mix: Mix, steps: int, *, hurried: bool = False) -> list[ScriptStep
 def _publish(mix: Mix) -> list[ScriptStep]:
     ch = mix.channel() if "tx-begin" in mix.can else 1  # it tells only in a transaction
     return [
-        ScriptStep(
-            op="publish",
-            q=mix.queue(),
-            ch=ch,
-            prio=mix.drawn.randrange(PRIORITIES) if mix.chance("prio") else None,
-            key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
-            part=mix.part(),
+        _timed(
+            mix,
+            ScriptStep(
+                op="publish",
+                q=mix.queue(),
+                ch=ch,
+                prio=mix.drawn.randrange(PRIORITIES) if mix.chance("prio") else None,
+                key=f"k{mix.drawn.randrange(PRIORITIES)}" if mix.chance("key") else "",
+                part=mix.part(),
+            ),
         )
         for _ in range(mix.drawn.randint(1, mix.burst))
     ]
+
+
+def _timed(mix: Mix, publish: ScriptStep) -> ScriptStep:
+    """The publish with a delay or a time to live, or mostly neither."""
+    if "delay" in mix.can and mix.chance("delay"):
+        return msgspec.structs.replace(publish, delay=TIME)
+    if "ttl" in mix.can and mix.chance("ttl"):
+        return msgspec.structs.replace(publish, ttl=TIME)
+    return publish
 
 
 def _get(mix: Mix) -> list[ScriptStep]:
@@ -231,6 +246,10 @@ def _commit(mix: Mix) -> list[ScriptStep]:
     return steps
 
 
+def _pass(mix: Mix) -> list[ScriptStep]:
+    return [ScriptStep(op="pass", delay=mix.drawn.choice((None, TIME * 3 // 4)))]
+
+
 def _recover(mix: Mix) -> list[ScriptStep]:
     return [ScriptStep(op="recover", ch=mix.channel())]
 
@@ -253,6 +272,7 @@ _MOVES: tuple[tuple[int, tuple[str, ...], Callable[[Mix], list[ScriptStep]]], ..
     (5, ("cancel",), _cancel),
     (5, ("close",), _close),
     (4, ("recover",), _recover),
+    (3, ("delay", "ttl"), _pass),
     (40, ("read",), _read),
     (8, ("seek",), _seek),
     (12, ("commit",), _commit),

@@ -291,6 +291,14 @@ requeue_end = Arg[Any](
     "requeue",
     "where nack and reject put what they requeue: `head`, or `tail`; absent: its place, or nobody knows",
 )
+delay_ms = Arg[Any]("delay", "milliseconds after its publish for which nobody is given the message")
+ttl_ms = Arg[Any](
+    "ttl",
+    "milliseconds after its publish from which on nobody is given the message for the first time",
+)
+answered = Arg[Any](
+    "answered", "nanoseconds: when it was answered, of an end that is written down later"
+)
 attempts_allowed = Arg[Any](
     "max_attempts", "how often a message of the topic is tried before it is parked"
 )
@@ -304,7 +312,7 @@ _CALL = ("invoke", "ok", "fail")
 
 BLACK_BOX = (
     EventKind("publish", "A message was published; `ok` is its confirm.",
-              (), ("m",), ("q", "pub", "pseq", "key", "prio", "size", "pos", "part")),
+              (), ("m",), ("q", "pub", "pseq", "key", "prio", "size", "pos", "part", delay_ms, ttl_ms, answered)),
     EventKind("return", "A mandatory message came back unrouted.", may=("m", "err")),
     EventKind("deliver", "A message was pushed to a consumer.",
               (), ("m",),

@@ -32,7 +32,7 @@ def kept(meaning: AnyMeaning) -> list[AnyProperty]:
     names = {"place": ["strict-qpid", "rabbit-classic"], "head": [], "tail": ["rabbit-quorum"]}
     profiles = [*names[meaning.requeue], "amqp-0-9-1-4.7"]
     also = [
-        p for p in BLACKBOX if p.id in ("P22", "P23", "P24", "P25")
+        p for p in BLACKBOX if p.id in ("P22", "P23", "P24", "P25", "P26")
     ]  # who declares them keeps them, whatever its profile
     return list(dict.fromkeys([*_promised(*profiles), *also]))
 

@@ -331,6 +331,8 @@ class _DrivenClient:
             self.given += 1
             dtag = self.given if self.shared.leases else answer.dtag
             fields |= {"m": answer.m, "dtag": dtag, "redelivered": answer.redelivered}
+        if ev == "publish" and answer.pos is not None:
+            fields["pos"] = answer.pos
         record(ev, ph="ok" if answer.ok else "fail", **fields)
         return answer
 

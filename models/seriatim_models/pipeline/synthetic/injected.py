@@ -334,6 +334,12 @@ def _requeued_before(s: SceneWriter) -> None:
     s.ack(1)
 
 
+def _early(s: SceneWriter) -> None:
+    s.publish(0, args={"delay": 60_000})
+    s.deliver(0)
+    s.ack(0)
+
+
 KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P1:phantom", "a message that nobody sent", _phantom, {"P1": 1, "P20": 1}),
     ViolationKind("P1:settled", "a message comes back after it was acknowledged", _settled, {"P1": 1}),
@@ -363,6 +369,7 @@ KINDS: tuple[ViolationKind, ...] = (
     ViolationKind("P23:two", "messages of one group are with two consumers", _group_with_two, {"P23": 1}),
     ViolationKind("P24:own", "a no-local consumer is given what its connection sent", _own_message, {"P24": 1}),
     ViolationKind("P25:head", "what is requeued to the tail comes first", _requeued_before, {"P25": 1}),
+    ViolationKind("P26:early", "a message is given before its delay is over", _early, {"P26": 1}),
 )  # fmt: skip
 
 

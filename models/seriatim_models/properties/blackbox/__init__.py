@@ -14,6 +14,7 @@ from seriatim_models.properties.blackbox.consumers import ConsumerPriority, Sole
 from seriatim_models.properties.blackbox.credit import Prefetch
 from seriatim_models.properties.blackbox.groups import OneConsumerOfGroup
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
+from seriatim_models.properties.blackbox.in_time import InTime
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.offsets import LogReader
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
@@ -47,5 +48,6 @@ BLACKBOX: tuple[AnyProperty, ...] = (
     OneConsumerOfGroup(),
     NothingOfItsOwn(),
     RequeueEnd(),
+    InTime(),
 )
 """All of them; P16 to P19 are for recorders inside a queue: `properties.whitebox.composites`."""

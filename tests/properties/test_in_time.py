@@ -1,0 +1,103 @@
+"""P26: before its delay is over nobody is given a message, and nobody when its time to live is."""
+
+from __future__ import annotations
+
+import pytest
+
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.standing import confirmed
+
+from .blackbox_histories import BY_ID
+
+MS = 1_000_000
+P26 = BY_ID["P26"]
+
+
+def event(ev: str, t: float, ph: str = "", **fields: object) -> Event:
+    # Any field of Event; msgspec does not check on construction
+    at = {"i": 0, "t": round(t * MS), "ev": ev, "ph": ph, "lvl": "api", "q": "q", "conn": "c"}
+    return Event(**at, **fields)  # type: ignore[arg-type]
+
+
+def verdict(*events: Event) -> Verdict:
+    numbered = [
+        Event(**{**{f: getattr(e, f) for f in e.__struct_fields__}, "i": i})
+        for i, e in enumerate(events)
+    ]
+    return confirmed(P26, P26.check(list(complete(numbered)))).verdict
+
+
+def published(args: dict[str, object], *, m: str = "m", answer: str = "ok") -> tuple[Event, Event]:
+    """From 0 to 10 ms; its end perhaps written down at 900."""
+    at = 900 if "answered" in args else 10
+    begun = {k: v for k, v in args.items() if k != "answered"}
+    return (
+        event("publish", 0, "invoke", m=m, op=1, args=begun),
+        event("publish", at, answer, m=m, op=1, args=args),
+    )
+
+
+def got(t: float, m: str = "m", **fields: object) -> tuple[Event, Event]:
+    """Polled for from then, answered 5 ms later."""
+    return event("get", t, "invoke", op=int(t), ch=2), event(
+        "get", t + 5, "ok", op=int(t), ch=2, m=m, dtag=1, **fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("delay", "t", "expected"),
+    [
+        (200, 100, Verdict.VIOLATED),
+        (200, 174, Verdict.VIOLATED),  # answered at 179
+        (200, 176, Verdict.OK),  # 20 ms may be missing
+        (200, 500, Verdict.OK),
+        (0, 1, Verdict.INCONCLUSIVE),
+        (True, 1, Verdict.INCONCLUSIVE),
+        ("200", 1, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_delay_counts_from_when_its_publish_began(
+    delay: object, t: float, expected: Verdict
+) -> None:
+    assert verdict(*published({"delay": delay}), *got(t)) is expected
+
+
+@pytest.mark.parametrize(
+    ("t", "expected"),
+    [(100, Verdict.INCONCLUSIVE), (309, Verdict.INCONCLUSIVE), (311, Verdict.VIOLATED)],
+)
+def test_a_time_to_live_counts_from_the_answer(t: float, expected: Verdict) -> None:
+    assert verdict(*published({"ttl": 200}), *got(t)) is expected
+    # The answer may be written down later, also behind what was got.
+    begun, ended = published({"ttl": 200, "answered": 10 * MS}, answer="info")
+    assert verdict(begun, *got(t), ended) is expected
+
+
+def test_looking_for_what_is_old_is_a_case() -> None:
+    assert verdict(*published({"ttl": 200}), *got(400, m="")) is Verdict.OK
+    assert verdict(*published({"ttl": 200}), *got(100, m="")) is Verdict.INCONCLUSIVE
+
+
+def test_what_is_pushed_after_all_had_come_to_rest_was_not_on_its_way() -> None:
+    consume = (
+        event("consume", 0, "invoke", ch=2, ctag="t"),
+        event("consume", 1, "ok", ch=2, ctag="t"),
+    )
+    pushed = event("deliver", 900, ch=2, ctag="t", m="m", dtag=1)
+    rest = event("note", 800, args={"rest": True})
+    assert verdict(*consume, *published({"ttl": 200}), pushed) is Verdict.INCONCLUSIVE
+    assert verdict(*consume, *published({"ttl": 200}), rest, pushed) is Verdict.VIOLATED
+
+
+def test_of_what_may_have_another_time_nothing_is_said() -> None:
+    begun, ended = published({"ttl": 200})
+    unknown = published({"ttl": 200}, answer="info")
+    first, back = got(50), event("nack", 60, ch=2, dtag=1, requeue=True, m="m")
+    assert verdict(begun, ended, *first, back, *got(700)) is Verdict.INCONCLUSIVE
+    assert verdict(*unknown, *got(700)) is Verdict.INCONCLUSIVE
+    assert verdict(begun, ended, begun, ended, *got(700)) is Verdict.INCONCLUSIVE
+    assert verdict(begun, ended, *got(700, dead=True)) is Verdict.INCONCLUSIVE
+    refused = published({"delay": 200}, answer="fail")
+    assert verdict(*refused, *got(20)) is Verdict.INCONCLUSIVE
