@@ -13,6 +13,7 @@ import pytest
 from seriatim_models.cli import run
 
 ROOT = Path(__file__).resolve().parents[2]
+JARS = ROOT / "models" / "seriatim_workshop" / "systems" / "described" / "artemis.toml"
 COUNTER = ROOT / "spec" / "own" / "test_counter.py"
 
 FILES = {
@@ -23,6 +24,8 @@ FILES = {
     "exits_inside.py": b"import os\ndef test_it():\n    os._exit(3)\n",
     "words.py": b"class Words: pass\n",
     "no_test.py": b"x = 1\n",
+    "imports_nothing.py": b"import nowhere_at_all\ndef test_it():\n    pass\n",
+    "jars.toml": JARS.read_bytes(),
 }
 
 MISTAKES = {
@@ -62,6 +65,16 @@ MISTAKES = {
     "learn 1 --hint 99": "has hints 1 to",
     "explain nothing-like-it-at-all": "there is no such name",
     "matrix pull --depth 0 --pair nothing": "",
+    "matrix pull --campaign empty": "it is a file, and a folder is needed",
+    "check imports_nothing.py": "cannot be imported: No module named 'nowhere_at_all'",
+    "stream folder --out other --lateness nan": "nan is no number of seconds",
+    "stream folder --out other --idle inf": "inf is no number of seconds",
+    "stream folder --out other --every nan": "nan is no number of seconds",
+    "stream folder --out empty": "it is a file, and a folder is needed",
+    "generate empty --events 10": "it is a file, and a folder is needed",
+    "generate other --events 10 --plant none --plant P1": "for no violation at all",
+    "conform --amqp nowhere": "amqp://USER:PASSWORD@HOST:PORT/ is one",
+    "conform --system jars.toml --exec cat": "`make conform` installs",
 }
 
 

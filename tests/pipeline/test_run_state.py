@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from seriatim_models.history import Event, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import audit_paths
-from seriatim_models.pipeline.audit import tables
+from seriatim_models.pipeline.audit import runs, tables
+from seriatim_models.pipeline.audit.runs import RunItem
+from seriatim_models.pipeline.stream import run_state
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -105,3 +109,26 @@ def test_what_was_rejected_is_left_beside_the_state(
     assert again.summary == state.summary
     rows = list(tables.quarantine(tmp_path, state.summary.quarantine, []))
     assert sum(map(len, rows)) == 500
+
+
+def test_a_recorder_alone_is_judged_while_it_is_read(
+    parts: list[ArrivedFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else all that one look finds of a run is in memory before the first event is judged: 1.2 GB of 800,000."""
+    monkeypatch.setattr(run_state, "BATCH", 300)
+    read = judged_from = 0
+
+    def counted(*given: Any) -> Iterator[tuple[int, RunItem]]:
+        nonlocal read
+        for pair in runs.recorder(*given):
+            read += 1
+            yield pair
+
+    def judge(self: RunState, run: str, events: list[Event]) -> None:
+        nonlocal judged_from
+        judged_from = judged_from or read
+
+    monkeypatch.setattr(run_state, "recorder", counted)
+    monkeypatch.setattr(RunState, "_judge", judge)
+    RunState("r", BLACKBOX).take(parts, 0, 10 * SECOND, False)
+    assert (read, judged_from) == (4000 + 8, 300)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs
+from seriatim_models.cli.console import Outputs, check_folder
 from seriatim_models.cli.options import COUNT, HELP, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import how_to_install
@@ -78,10 +78,13 @@ def generate(
     """Make a large synthetic history with known violations in it."""
     if find_spec("pyarrow") is None:
         raise UsageError(how_to_install("pyarrow", "generate"))
+    check_folder(folder)
     from seriatim_models.history import HistoryError
     from seriatim_models.pipeline import PipelineError
     from seriatim_models.pipeline.synthetic.generate import generate as make
 
+    if "none" in plants and len(plants) > 1:
+        raise UsageError("--plant none is for no violation at all: leave out the others, or none")
     kinds = None if not plants else [] if plants == ("none",) else list(plants)
     try:
         made = make(

@@ -12,7 +12,7 @@ import msgspec
 import rich_click as click
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, check_writable
+from seriatim_models.cli.console import Outputs, check_folder, check_writable
 from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
 from seriatim_models.cli.options import (
     COUNT,
@@ -102,6 +102,8 @@ def matrix(
             raise UsageError("--pair is a program of one system: name that system")
         return _one_pair(chosen[0], pair, mutant_id, token, out)
     _fits_together(chosen, token, journal, fresh, campaign, master)
+    if campaign is not None:
+        check_folder(campaign)
     runs: list[MatrixRun] = []
     with StopRequest() as stop:
         for name in chosen:

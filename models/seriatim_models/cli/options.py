@@ -102,8 +102,8 @@ def property_option(command: F) -> F:
     )(command)
 
 
-class _Positive(click.FloatRange):
-    """A number above 0 that is one: "nan" and "inf" are no time after which something ends."""
+class Seconds(click.FloatRange):
+    """A number that is one: "nan" and "inf" are no time after which something ends."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -114,7 +114,7 @@ class _Positive(click.FloatRange):
         return number
 
 
-POSITIVE = _Positive(min=0, min_open=True)
+POSITIVE = Seconds(min=0, min_open=True)
 COUNT = click.IntRange(1)
 
 

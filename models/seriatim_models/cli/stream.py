@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import msgspec
 import rich_click as click
 
 from seriatim_models.cli.audit import find_profile, with_own
-from seriatim_models.cli.console import Outputs
+from seriatim_models.cli.console import Outputs, check_folder
 from seriatim_models.cli.options import (
     HELP,
+    Seconds,
     lines,
     master_option,
     number_option,
@@ -76,20 +78,18 @@ from seriatim_models.report.text import write
 @number_option(
     "--lateness",
     "How long a part waits for one that should come before it.",
-    click.FloatRange(0),
+    Seconds(0),
     10.0,
     metavar="SECONDS",
 )
 @number_option(
     "--idle",
     "After so long without a new file no part waits any more.",
-    click.FloatRange(0),
+    Seconds(0),
     30.0,
     metavar="SECONDS",
 )
-@number_option(
-    "--every", "Look for new files so often.", click.FloatRange(0.1), 1.0, metavar="SECONDS"
-)
+@number_option("--every", "Look for new files so often.", Seconds(0.1), 1.0, metavar="SECONDS")
 @click.option("--once", is_flag=True, help="Read all that is there, then stop.")
 @click.option(
     "--quiet", is_flag=True, help="A line for each batch also on a terminal; so it is with --json."
@@ -122,6 +122,8 @@ def stream(
     chosen = with_own(find_profile(profile), own)
     from seriatim_models import pipeline
 
+    if Path(folder).is_dir():
+        check_folder(out)
     begun = time.monotonic()
     stop = StopRequest()
     shown = view(quiet or json is not None, folder, out)

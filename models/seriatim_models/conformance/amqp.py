@@ -103,9 +103,10 @@ class AmqpBroker:
         self._strange: dict[str, int] = {}  # queue: by how many its count is not what it must be
         try:
             self._parameters = pika.URLParameters(url)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise Fault("start", f"not a URL of a broker: {error}") from None
-        if urlsplit(url).scheme not in ("amqp", "amqps"):
+            scheme = urlsplit(url).scheme
+        except (ValueError, TypeError, LookupError, AttributeError):
+            scheme = ""  # pika's words are those of its own slices
+        if scheme not in ("amqp", "amqps"):
             raise Fault("start", "not a URL of a broker: amqp://USER:PASSWORD@HOST:PORT/ is one")
         self._parameters.blocked_connection_timeout = patience
         self._connection: pika.BlockingConnection | None = None

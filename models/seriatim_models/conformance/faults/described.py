@@ -71,6 +71,12 @@ def started(
         network = stack.enter_context(NodeNetwork(count)) if count > 1 else None
         ports = free_ports(description.ports)
         first = description.ports[0]
+        if missing := set(description.lacks) - set(installed or {}):
+            braces = " and ".join(f"{{{name}}}" for name in sorted(missing))
+            raise ProtocolFault(
+                "start",
+                f"{description.id} needs what `make conform` installs for {braces}: give paths of yours",
+            )
         common: dict[str, object] = {"here": here, "pid": os.getpid(), **ports, **(installed or {})}
         if network:
             for n in range(count):

@@ -103,6 +103,11 @@ class SystemDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     needs: list[SystemNeed] = []
     setting: dict[str, SystemSetting] = {}
 
+    @property
+    def lacks(self) -> list[str]:
+        """The names whose values only who installs what it needs can give."""
+        return [name for name in ("jars", "go") if any(getattr(n, name) for n in self.needs)]
+
     def setting_of(self, name: str) -> SystemSetting:
         """The setting of a name. Raises `DescriptionError`."""
         if name == RUN:
@@ -151,12 +156,11 @@ def filled(text: str, values: Mapping[str, object]) -> str:
 
 
 def _any_value(description: SystemDescription) -> dict[str, str]:
-    names = ["home", "data", "here", "pid", *description.ports]
+    names = ["home", "data", "here", "pid", *description.ports, *description.lacks]
     if description.nodes > 1:
         numbered = range(1, description.nodes + 1)
         names += ["node", "address", "listen"]
         names += [f"{name}{n}" for name in ("address", "listen") for n in numbered]
-    names += [name for name in ("jars", "go") if any(getattr(n, name) for n in description.needs)]
     return dict.fromkeys(names, "0")
 
 

@@ -127,6 +127,13 @@ class PythonProgram:
             self.collect_at += COLLECT_EVERY if worth_it else FORGET_EVERY
         world.spawn(self._main, name="main")
 
+    def _module(self, ex: PythonExecution) -> Any:
+        """The module of the test, run anew. Raises `Misuse` if it imports what is not there: under any schedule."""
+        try:
+            return self.sandbox.load(ex, self.target.module)
+        except ImportError as error:
+            raise Misuse(f"the module of the test cannot be imported: {error}") from error
+
     def _main(self) -> None:
         ex, thread = here()
         self.sandbox.load(ex, "threading")
@@ -134,7 +141,7 @@ class PythonProgram:
         world = ex.world
 
         def body() -> None:
-            found = self.sandbox.load(ex, self.target.module)
+            found = self._module(ex)
             for part in self.target.name.split("."):
                 found = getattr(found, part)
                 if isinstance(found, type):

@@ -224,16 +224,18 @@ class RunState:
                 return
             known.parts.pop(0)
             source = Source(part.path, named=False, continues=part.continues)
-            items = list(recorder(known.carry, [source]))
-            reported = any(
-                isinstance(i, Rejected) and not i.line and i.reason == CHANGED for _, i in items
-            )
+            reported = False
+            for at, item in recorder(known.carry, [source]):
+                reported |= isinstance(item, Rejected) and not item.line and item.reason == CHANGED
+                known.items.append((at, item))
+                # With others the least of their times decides, which is known when all are read.
+                if len(known.items) >= BATCH and len(self._recorders) == 1:
+                    self._release(final)
             # What changed meanwhile is in quarantine already, and shall not be so twice.
             self.summary.stamps[part.path] = (
                 fingerprint(part.path) if reported else known.carry.stamp
             )
             self._wrote[part.path] = part.recorder
-            known.items += items
 
     def _last(self, known: _RecorderState) -> list[Indices]:
         """The indices read from this recorder."""
