@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,18 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seriatim_models.history import Event, table
+from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN
 from seriatim_models.properties.columnar import queues
-from seriatim_models.properties.columnar.queues import COLUMNS, ClearedQueues, RegularQueues
+from seriatim_models.properties.columnar.checks import loaded
+from seriatim_models.properties.columnar.queues import ClearedQueues, QueueCheck
 from seriatim_workshop.crosscheck.columnar import history, mutate
 
 from .blackbox_histories import any_history
 
 CHECKED = [p for p in BLACKBOX if queues.clears(p)]
+BY_CHECK = {
+    name: [p for p in CHECKED if p.queue_check == name]
+    for name in sorted({p.queue_check for p in CHECKED})
+}
+REGULAR, LINES = StrictOrder.queue_check, FirstDeliveryOrder.queue_check
+DATA = Path(__file__).parent.parent / "data"
 PAUSES = (*[1000] * 40, 2 * WITHIN, 0)
 
 
@@ -96,32 +105,37 @@ def made(seed: int) -> list[Event]:
     return list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(events)))
 
 
-def cleared(events: Sequence[Event], cuts: Sequence[int] = ()) -> ClearedQueues | None:
+def cleared(
+    events: Sequence[Event], cuts: Sequence[int] = (), check: str = REGULAR
+) -> ClearedQueues | None:
     """The events given in batches, as chunk files have them."""
-    regular = RegularQueues(WITHIN)
+    regular: QueueCheck = loaded(check)(BY_CHECK[check])
     edges = sorted({0, len(events), *(c for c in cuts if c < len(events))})
     for a, b in pairwise(edges):
         held = table.columns(list(events[a:b]))
-        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in COLUMNS}
+        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in regular.columns}
         held["n"] = pa.array(range(a, b), pa.int64())
         regular.take(pa.RecordBatch.from_pydict(held))
     return regular.finish(None)
 
 
-def compare(events: Sequence[Event], cuts: Sequence[int] = ()) -> int:
-    """What is cleared, and what the rows say of the rest, is what they say of all. Returns how much was cleared."""
-    found = cleared(events, cuts)
-    if found is None:
-        return 0
-    rest = [e for e in events if not e.q or e.q in found.irregular]
+def compare(events: Sequence[Event], cuts: Sequence[int] = (), counting: str = REGULAR) -> int:
+    """What is cleared, and what the rows say of the rest, is what they say of all. Returns the cases of one check."""
+    counted = 0
     latest = max((e.t for e in events if e.t is not None), default=None)
-    rest.append(Event(i=-1, ev="note", t=latest))
-    for p in CHECKED:
-        whole, part, cases = p.check(events), p.check(rest), found.cases[p.id]
-        assert whole.n_tested == part.n_tested + cases.tested, p.id
-        assert whole.n_untestable == part.n_untestable + cases.untestable, p.id
-        assert (whole.n_violations, whole.witness) == (part.n_violations, part.witness), p.id
-    return sum(cases.tested for cases in found.cases.values())
+    for check, properties in BY_CHECK.items():
+        found = cleared(events, cuts, check)
+        if found is None:
+            continue
+        rest = [e for e in events if not e.q or e.q in found.irregular]
+        rest.append(Event(i=-1, ev="note", t=latest))
+        for p in properties:
+            whole, part, cases = p.check(events), p.check(rest), found.cases[p.id]
+            assert whole.n_tested == part.n_tested + cases.tested, p.id
+            assert whole.n_untestable == part.n_untestable + cases.untestable, p.id
+            assert (whole.n_violations, whole.witness) == (part.n_violations, part.witness), p.id
+            counted += cases.tested if check == counting else 0
+    return counted
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -130,10 +144,23 @@ def test_queues_in_order(seed: int) -> None:
     compare(events, [len(events) // 3, len(events) // 2])
 
 
-def test_much_is_cleared_and_some_is_violated() -> None:
-    counts = [compare(made(seed)) for seed in range(60)]
-    assert sum(c > 0 for c in counts) > 15
-    assert any(p.check(made(seed)).n_violations for p in CHECKED for seed in range(60))
+@pytest.mark.parametrize(("check", "enough"), [(REGULAR, 15), (LINES, 12)])
+def test_much_is_cleared_and_some_is_violated(check: str, enough: int) -> None:
+    counts = [compare(made(seed), counting=check) for seed in range(60)]
+    assert sum(c > 0 for c in counts) > enough
+    assert any(p.check(made(seed)).n_violations for p in BY_CHECK[check] for seed in range(60))
+
+
+@pytest.mark.parametrize("name", ["lockstep", "competing"])
+def test_first_deliveries_of_a_client_are_cleared(name: str) -> None:
+    """What a client of RabbitMQ recorded has no first delivery that is left to the rows."""
+    events = list(complete(read_history(DATA / f"rabbit-classic-{name}.jsonl.gz").events))
+    found = cleared(events, [1000, 5000], LINES)
+    assert found is not None
+    assert not found.irregular
+    whole = FirstDeliveryOrder().check(events)
+    assert found.cases["P4"] == (whole.n_tested, whole.n_untestable)
+    assert whole.n_tested > 2000
 
 
 @settings(max_examples=100, deadline=None)

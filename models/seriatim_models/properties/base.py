@@ -155,8 +155,8 @@ class Property(Generic[S]):
     """``module:name`` of a `columnar.evaluator.ColumnCheck`, which clears whole histories held as columns."""
     channel_check: ClassVar[str] = ""
     """``module:name`` of a `columnar.connections.ChannelCheck`, which clears connections held as columns."""
-    queue_check: ClassVar[bool] = False
-    """Whether `columnar.queues` counts its cases in regular queues."""
+    queue_check: ClassVar[str] = ""
+    """``module:name`` of a `columnar.queues.QueueCheck`, which clears queues held as columns."""
 
     rests_on: ClassVar[str] = "the rest of the recording belongs to it"
     """On what a violation rests besides the events of its witness; empty if every witness violates by itself. Then one

@@ -37,20 +37,21 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
+from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
 from seriatim_models.properties.columnar.connections import RegularConnections
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
-from seriatim_models.properties.columnar.queues import COLUMNS as QUEUE_COLUMNS
-from seriatim_models.properties.columnar.queues import RegularQueues, clears
+from seriatim_models.properties.columnar.queues import QueueCheck, clears
 from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
 METRICS = -1
 """Stands for the metrics where a property's number stands."""
 BATCH = 50_000
 """Events of a chunk that are objects at a time."""
+FEW = 1000
+"""Events that are objects at a time where any one of a queue is enough."""
 FAN = 8
 """Summaries joined at a time."""
 RANGES_EACH = 3
@@ -197,37 +198,33 @@ def _judged_by_queue(
     task: chunks.Partition, properties: Mapping[int, AnyProperty], read: ReadsChunk
 ) -> Iterator[tuple[int, Finding]]:
     """The findings on some queues: regular ones are cleared by columns, irregular ones judged event by event."""
-    checked = {n: p for n, p in properties.items() if clears(p)}
-    others = {n: p for n, p in properties.items() if n not in checked}
-    yield from zip(others, _folded(task, list(others.values()), read), strict=True)
-    if not checked:
-        return
-    within = min(
-        (p.within for p in checked.values() if isinstance(p, NoLostWakeup)), default=WITHIN
-    )
-    queues = RegularQueues(within)
-    for file in task.files:
-        queues.take(read(file, QUEUE_COLUMNS))
-    cleared = queues.finish(task.ended)
-    if cleared is not None:
-        for n, p in checked.items():
-            cases = cleared.cases[p.id]
-            if any(cases) or not cleared.irregular:
-                yield n, Finding.of(p.id, cases.tested, n_untestable=cases.untestable)
-    if cleared is None or cleared.irregular:
-        fold = Fold(list(checked.values()), first=True)
-        for file in task.files:
-            batch = read(file, None)
-            _add(fold, batch if cleared is None else _of_queues(cleared.irregular, batch))
-        yield from zip(checked, _ended(task, fold), strict=True)
-
-
-def _of_queues(names: Collection[str], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The events of certain queues, and those of none."""
-    if "q" not in batch.schema.names:
-        return batch
-    named = pc.fill_null(batch["q"].cast(pa.string()), "")
-    return batch.filter(pc.is_in(named, pa.array(sorted({*names, ""}))))
+    named: dict[str, dict[int, AnyProperty]] = {}
+    for n, p in properties.items():
+        if clears(p):
+            named.setdefault(p.queue_check, {})[n] = p
+    checks: list[tuple[dict[int, AnyProperty], QueueCheck]] = [
+        (of, loaded(name)(list(of.values()))) for name, of in named.items()
+    ]
+    checked = frozenset[int]().union(*named.values())
+    cases = _Cases({n: p for n, p in properties.items() if n not in checked}, "q")
+    wanted = cases.fields.union(*(check.columns for _, check in checks))
+    for file in task.files if checks or cases.groups else ():
+        batch = read(file, wanted)
+        cases.take(batch)
+        for _, check in checks:
+            check.take(batch)
+    left = cases.left()
+    for of, check in checks:
+        cleared = check.finish(task.ended)
+        if cleared is not None:
+            for n, p in of.items():
+                counts = cleared.cases[p.id]
+                if any(counts) or not cleared.irregular:
+                    yield n, Finding.of(p.id, counts.tested, n_untestable=counts.untestable)
+        if cleared is None or cleared.irregular:
+            left.append(_Left(None if cleared is None else {*cleared.irregular, ""}, of))
+    yield from cases.without()
+    yield from _judged_by_row(task, left, "q", lambda file: read(file, None))
 
 
 def _judged_by_connection(
@@ -236,33 +233,67 @@ def _judged_by_connection(
     """The findings on some connections: regular ones are cleared by columns, irregular ones judged event by event."""
     checked = {n: p for n, p in properties.items() if p.own("channel_check")}
     others = {n: p for n, p in properties.items() if n not in checked}
-    regular, cases = RegularConnections(checked), _Cases(list(others.values()))
+    regular, cases = RegularConnections(checked), _Cases(others, "conn")
     for file in task.files:
         batch = _of_connections(task, file, cases.fields.union(CHANNEL_COLUMNS))
         cases.take(batch)
         regular.take(batch)
+    left = cases.left()
     irregular = regular.irregular()
     if irregular is not None:
         yield from regular.findings()
-    # One more reading serves all that is left.
-    with_case = [n for k, n in enumerate(others) if k not in cases.open]
-    rows = Fold(list(checked.values()) if irregular is None or irregular else [], first=True)
-    rare = Fold([others[n] for n in with_case], first=True)
-    for file in task.files if rows.properties or with_case else ():
-        batch = _of_connections(task, file, None)
-        _add(rare, batch)
-        _add(rows, batch if irregular is None else _of_these(irregular, batch))
-    if rows.properties:
-        yield from zip(checked, _ended(task, rows), strict=True)
-    yield from zip(with_case, _ended(task, rare), strict=True)
-    yield from ((n, Finding.of(p.id, 0)) for n, p in others.items() if n not in with_case)
+    if checked and (irregular is None or irregular):
+        left.append(_Left(irregular, checked))
+    yield from cases.without()
+    yield from _judged_by_row(task, left, "conn", lambda file: _of_connections(task, file, None))
 
 
-def _of_these(names: Collection[str], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The events of certain connections."""
-    if "conn" not in batch.schema.names:
+class _Left:
+    """Properties that judge some queues or connections event by event."""
+
+    def __init__(
+        self, names: Collection[str] | None, properties: Mapping[int, AnyProperty]
+    ) -> None:
+        """`names` are those of the queues or connections, the empty one for events of none; None for all."""
+        self.names = names
+        self.properties = properties
+        self.fold = Fold(list(properties.values()), first=True)
+
+    def take(self, events: Sequence[Event], field: str) -> None:
+        """Add events, some of which may be of others."""
+        names = self.names
+        self.fold.take(
+            events if names is None else [e for e in events if getattr(e, field) in names]
+        )
+
+
+def _judged_by_row(
+    task: chunks.Partition,
+    left: Sequence[_Left],
+    field: str,
+    read: Callable[[str], pa.RecordBatch],
+) -> Iterator[tuple[int, Finding]]:
+    """The findings on what is left to the row-based forms, in one more reading; events are made once for all."""
+    properties = [p for each in left for p in each.properties.values()]
+    names: set[str] | None = set()
+    for each in left:
+        names = None if names is None or each.names is None else names.union(each.names)
+    for file in task.files if properties else ():
+        batch = _read_by(_of_these(names, field, read(file)), properties)
+        for events in _batches(chunks.in_order(batch)):
+            for each in left:
+                each.take(events, field)
+    for each in left:
+        yield from zip(each.properties, _ended(task, each.fold), strict=True)
+
+
+def _of_these(names: Collection[str] | None, field: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of certain queues or connections, the empty name for those of none; None stands for all."""
+    if names is None:
+        return batch
+    if field not in batch.schema.names:
         return batch if "" in names else batch.slice(0, 0)
-    named = pc.fill_null(batch["conn"].cast(pa.string()), "")
+    named = pc.fill_null(batch[field].cast(pa.string()), "")
     return batch.filter(pc.is_in(named, pa.array(sorted(names), pa.string())))
 
 
@@ -273,33 +304,6 @@ class ReadsChunk(Protocol):
         """All columns, or those of some that the file has; see `chunks.read_chunk`."""
 
 
-def _folded(
-    task: chunks.Partition, properties: Sequence[AnyProperty], read: ReadsChunk
-) -> list[Finding]:
-    """The findings on what is read of each chunk. What has no case there is cleared by columns."""
-    cases = _Cases(properties)
-    for file in task.files:
-        if not cases.open:
-            break
-        cases.take(read(file, cases.fields))
-    left = [p for n, p in enumerate(properties) if n not in cases.open]
-    fold = Fold(left, first=True)
-    for file in task.files if left else ():
-        _add(fold, read(file, None))
-    found = iter(_ended(task, fold))
-    return [
-        Finding.of(p.id, 0) if n in cases.open else next(found) for n, p in enumerate(properties)
-    ]
-
-
-def _add(fold: Fold, batch: pa.RecordBatch) -> None:
-    """Add the events of a chunk that one of the fold's properties reads."""
-    if not fold.properties:
-        return
-    for events in _batches(chunks.in_order(_read_by(batch, fold.properties))):
-        fold.take(events)
-
-
 def _ended(task: chunks.Partition, fold: Fold) -> list[Finding]:
     """The findings of a fold to which all of a partition was given."""
     if task.ended is not None:
@@ -308,28 +312,58 @@ def _ended(task: chunks.Partition, fold: Fold) -> list[Finding]:
 
 
 class _Cases:
-    """Finds out of which properties no case event was met."""
+    """Finds out in which queues or connections properties have a case event. Elsewhere they have no case."""
 
-    def __init__(self, properties: Sequence[AnyProperty]) -> None:
-        self.open = {
-            n: p.case_events for n, p in enumerate(properties) if p.case_events is not None
+    def __init__(self, properties: Mapping[int, AnyProperty], field: str) -> None:
+        """`field` is by what the properties' histories are divided: queue or connection."""
+        self._properties = properties
+        self._field = field
+        self.groups: dict[int, set[str]] = {
+            n: set() for n, p in properties.items() if p.case_events is not None
         }
-        """Of properties, by number, of which none was met."""
+        """By number of the property: those where one was met; the empty name is that of an event of none or of all."""
 
     @property
     def fields(self) -> set[str]:
         """The columns that are looked at."""
-        return {"i", "ev", "n", "bucket"}.union(*(c.fields for c in self.open.values()))
+        found = {"i", "ev", "n", "bucket", self._field}
+        for n in self.groups:
+            case = self._properties[n].case_events
+            assert case is not None
+            found.update(case.fields)
+        return found
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Look at the next events."""
-        for n, case in list(self.open.items()):
+        for n, groups in self.groups.items():
+            case = self._properties[n].case_events
+            assert case is not None
             of = pc.is_in(batch["ev"], pa.array(sorted(case.names)))
             there = [batch[f].is_valid() for f in case.fields if f in batch.schema.names]
             if case.fields:
                 of = pc.and_(of, reduce(pc.or_, there, pa.array(np.zeros(len(batch), np.bool_))))
-            if any(case.matches(e) for e in table.events(batch.filter(of))):
-                del self.open[n]
+            chosen = batch.filter(of)
+            while len(chosen) and "" not in groups:
+                some, chosen = chosen.slice(0, FEW), chosen.slice(FEW)
+                met = {getattr(e, self._field) for e in table.events(some) if case.matches(e)}
+                groups |= met
+                if met and self._field in chosen.schema.names:
+                    known = pc.is_in(chosen[self._field].cast(pa.string()), pa.array(sorted(met)))
+                    chosen = chosen.filter(pc.invert(known))
+
+    def left(self) -> list[_Left]:
+        """What is to be judged event by event: in all queues or connections, or where there are case events."""
+        by_names: dict[frozenset[str] | None, dict[int, AnyProperty]] = {}
+        for n, p in self._properties.items():
+            groups = self.groups.get(n)
+            if groups is None or groups:
+                names = None if groups is None or "" in groups else frozenset({*groups, ""})
+                by_names.setdefault(names, {})[n] = p
+        return [_Left(names, of) for names, of in by_names.items()]
+
+    def without(self) -> Iterator[tuple[int, Finding]]:
+        """The findings of those that have no case anywhere."""
+        return ((n, Finding.of(self._properties[n].id, 0)) for n, g in self.groups.items() if not g)
 
 
 def _of_connections(

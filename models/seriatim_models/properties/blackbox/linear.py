@@ -583,7 +583,7 @@ class QueueLinearizable(SequentialProperty[Queues]):
         | ENDS
         | {"declare", "publish", "consume", "recover", "expire", "purge", "delete", GAP}
     )
-    queue_check = True
+    queue_check = "seriatim_models.properties.columnar.queues:RegularQueues"
     summary_type = AggregationState[Queues]
     keeps = "what is inside the queue, and operations under way"
     time = "O(n log n)"

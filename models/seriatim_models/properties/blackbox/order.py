@@ -109,6 +109,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     summary_type = DeliveryLines
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
+    queue_check = "seriatim_models.properties.columnar.lines:RegularLines"
 
     def map(self, events: Iterable[Event]) -> DeliveryLines:
         out = DeliveryLines()

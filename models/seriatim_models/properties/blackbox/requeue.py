@@ -427,7 +427,7 @@ class RequeueLateness(SequentialProperty[Late]):
     )
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", "expire", GAP}
-    queue_check = True
+    queue_check = "seriatim_models.properties.columnar.queues:RegularQueues"
     summary_type = AggregationState[Late]
     keeps = "what is held or on its way back, and who overtook it"
     time = "O(n + n·k), k messages of one channel on their way back"

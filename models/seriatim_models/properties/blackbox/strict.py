@@ -635,7 +635,7 @@ class StrictOrder(SequentialProperty[Strict]):
     case = "a delivery whose `t_lo` is known (a prefetch that is used up, a get), beside another available message"
     scope = "queue"
     reads = ACQUIRES | SETTLES | ENDS | EMPTIES | {"declare", "publish", "expire", "recover", GAP}
-    queue_check = True
+    queue_check = "seriatim_models.properties.columnar.queues:RegularQueues"
     summary_type = AggregationState[Strict]
     keeps = "what is published or held and not settled; the latest 2,048 acquisitions of each queue"
     time = "O(n log n)"

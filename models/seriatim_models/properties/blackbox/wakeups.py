@@ -119,7 +119,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         | {"publish", "return", "qos", "consume", "cancel", "declare", "delete", "purge", "expire"}
         | {"recover", "note", "ch_open", "rpc", GAP}
     )
-    queue_check = True
+    queue_check = "seriatim_models.properties.columnar.queues:RegularQueues"
     summary_type = AggregationState[Wakeups]
     keeps = "consumers, what is held, what nobody was given"
     time = "O(n k), k consumers of a queue"

@@ -12,8 +12,9 @@ All other queues are irregular, and so is every queue that shares a connection w
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
-from seriatim_models.properties.blackbox.wakeups import EARLY_KEPT, NoLostWakeup
+from seriatim_models.properties.blackbox.wakeups import EARLY_KEPT, WITHIN, NoLostWakeup
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
@@ -144,12 +145,27 @@ class _Queue:
                     return
 
 
-class RegularQueues:
-    """Clears regular queues, given a run's batches in order."""
+class QueueCheck(Protocol):
+    """Clears regular queues for some properties, given a run's batches in order."""
 
-    def __init__(self, within: int) -> None:
-        """`within` is the bound of P14."""
-        self._within = within
+    columns: Collection[str]
+    """Those that are looked at; what a batch lacks is empty throughout."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+
+    def finish(self, ended: int | None) -> ClearedQueues | None:
+        """What is cleared, when the run is over, at the latest at `ended`; None if nothing is."""
+
+
+class RegularQueues:
+    """Clears regular queues for P5, P6, P14 and P20."""
+
+    columns = COLUMNS
+
+    def __init__(self, properties: Sequence[AnyProperty]) -> None:
+        bounds = [p.within for p in properties if isinstance(p, NoLostWakeup)]
+        self._within = min(bounds, default=WITHIN)
         self._queues: dict[str, _Queue] = {}
         self._holders: Names[Holder] = Names()
         self._tags: Names[str] = Names()

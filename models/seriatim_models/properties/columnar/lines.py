@@ -1,0 +1,119 @@
+"""P4 over columns: queues whose first deliveries keep their order are cleared, at whatever level they were recorded.
+
+A queue is *regular* if no number falls in any line of its first deliveries: of one publisher, to one channel, by one
+kind of delivery. Where messages have priorities, partitions, keys or counts of attempts, or a channel's incarnation is
+not known, the queue is left to the row-based form. A delivery that names no queue leaves all of them to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history.complete import UNKNOWN_GEN
+from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.naming import Holder
+from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
+
+
+class RegularLines:
+    """Clears regular queues for P4. Kept of a run: of each line its latest number."""
+
+    columns = (
+        "n", "bucket", "ev", "ph", "q", "m", *HOLDER, "pub", "pseq", "prio", "part", "key", "dead", "redelivered",
+        "attempt",
+    )  # fmt: skip
+
+    def __init__(self, properties: Sequence[AnyProperty]) -> None:
+        self._queues: Names[str] = Names()
+        self._holders: Names[Holder] = Names()
+        self._lines: Names[tuple[int, str, int, str]] = Names()
+        self._last: Ints = np.zeros(0, np.int64)
+        """By line: its latest number; -1 for none."""
+        self._irregular: Bools = np.zeros(0, np.bool_)
+        self._counts: Ints = np.zeros((2, 0), np.int64)
+        """By queue: tested and untestable cases."""
+        self._lost = False
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if self._lost:
+            return
+        batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted(FirstDeliveryOrder.reads))))
+        if not len(batch):
+            return
+        codes, names = coded(batch, "q")
+        ev, ph = coded(batch, "ev"), coded(batch, "ph")
+        acquired = ev.among(*ACQUIRES) & ~coded(batch, "m").among("") & ~ph.among("invoke", "fail")
+        nameless = coded(batch, "q").among("")
+        if (nameless & (acquired | present(batch, "prio"))).any():
+            self._lost = True
+            return
+        queue = np.array([self._queues(q) if q else -1 for q in names], np.int64)[codes]
+        more = len(self._queues.code) - len(self._irregular)
+        self._irregular = np.append(self._irregular, np.zeros(more, np.bool_))
+        self._counts = np.concatenate([self._counts, np.zeros((2, more), np.int64)], axis=1)
+        number: Ints = np.asarray(pc.fill_null(column_of(batch, "pseq"), -1)).astype(np.int64)
+        numbered = present(batch, "pseq")
+        odd = acquired & (present(batch, "attempt") | (numbered & (number < 0)))
+        odd |= acquired & coded(batch, "gen").among(UNKNOWN_GEN)
+        for name in ("prio", "part", "key"):
+            odd |= present(batch, name)
+        self._irregular[queue[odd & ~nameless]] = True
+        fresh = acquired & ~flags(column_of(batch, "redelivered"), False)
+        known = fresh & present(batch, "redelivered") & numbered & ~flags(column_of(batch, "dead"), False)  # fmt: skip
+        pub = coded(batch, "pub")
+        known &= ~pub.among("")
+        self._counts[1] += np.bincount(queue[fresh & ~known], minlength=len(self._irregular))
+        rows = batch.filter(pa.array(known)) if not known.all() else batch
+        n = np.asarray(rows["n"])
+        order = np.argsort(n, kind="stable")
+        self._advance(rows, queue[known], number[known], order)
+
+    def _advance(self, rows: pa.RecordBatch, queue: Ints, number: Ints, order: Ints) -> None:
+        """Add first deliveries whose line is known; `order` is that of the run."""
+        if not len(rows):
+            return
+        of_holders = rows.select([c for c in HOLDER if c in rows.schema.names])
+        by = holder_numbers(of_holders, self._holders)
+        pub, ev = coded(rows, "pub"), coded(rows, "ev")
+        code = ((queue * (int(by.max()) + 1) + by) * len(pub.values) + pub.codes) * len(ev.values)
+        _, at, line = np.unique(code + ev.codes, return_index=True, return_inverse=True)
+        known = len(self._last)
+        of = zip(
+            queue[at].tolist(),
+            (pub.values[k] for k in pub.codes[at]),
+            by[at].tolist(),
+            (ev.values[k] for k in ev.codes[at]),
+            strict=True,
+        )
+        numbers = np.array([self._lines(key) for key in of], np.int64)
+        fresh = np.count_nonzero(numbers >= known)
+        self._last = np.append(self._last, np.full(fresh, -1, np.int64))
+        self._counts[0] += np.bincount(queue, minlength=len(self._irregular))
+        new = numbers >= known
+        self._counts[0] -= np.bincount(queue[at[new]], minlength=len(self._irregular))
+        # Sorted by line, each in the order of the run: the number before each.
+        order = order[np.argsort(line[order], kind="stable")]
+        line, number = numbers[line[order]], number[order]
+        first = np.append(True, line[1:] != line[:-1])
+        before = np.where(first, self._last[line], np.append(-1, number[:-1]))
+        self._irregular[queue[order][number < before]] = True
+        last = np.append(first[1:], True)
+        self._last[line[last]] = number[last]
+
+    def finish(self, ended: int | None) -> ClearedQueues | None:
+        """What is cleared, when the run is over; None if nothing is."""
+        if self._lost:
+            return None
+        tested, untestable = self._counts[:, ~self._irregular].sum(axis=1).tolist()
+        irregular = {q for q, k in self._queues.code.items() if self._irregular[k]}
+        return ClearedQueues(irregular, {FirstDeliveryOrder.id: Counts(tested, untestable)})
