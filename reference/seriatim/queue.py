@@ -252,13 +252,13 @@ class Pointer:
 
 
 class Target(Protocol):
-    """The client's end of a consumer: it is woken, and it is sent what was taken for it.
+    """The client's end of a consumer: it is woken, and it is sent what was taken for it. Neither raises.
 
-    `send` may run under the consumer's send lock, so it must not call the queue; answers come from another thread.
+    `send` may run under the consumer's send lock, so it neither closes the consumer nor calls what delivers to it.
     """
 
     def notify_work(self, consumer: Consumer) -> None:
-        """The consumer was woken: its thread has to take messages."""
+        """The consumer was woken: its thread has to take messages. From here the queue may be called."""
 
     def send(self, consumer: Consumer, entry: QueueEntry) -> None:
         """The entry was acquired for the consumer, or shown to it if it is a browser."""
@@ -651,7 +651,8 @@ class Queue:
 # ==== Push: article "Strict Ordering"
 
 Submit = Callable[[Callable[[], None]], None]
-"""Hands a job to an executor. If it raises, so does the call that needs the job; the next one asks again."""
+"""Hands a job to an executor, not to run there and then: the caller may hold a send lock. If it raises, no call fails
+for that: the next that needs a job asks again, or who refused does, with `deliver_async`, once jobs are taken again."""
 
 
 class PushQueue(Queue):
@@ -708,9 +709,10 @@ class PushQueue(Queue):
         if self._job_pending.compare_and_set(False, True):
             try:
                 self._submit(self._job)
-            except BaseException:  # refused: the next who needs a job asks again
+            except BaseException as error:
                 self._job_pending.set(False)
-                raise
+                if not isinstance(error, Exception):
+                    raise
 
     def _job(self) -> None:
         self._job_pending.set(False)  # rule 6: clear the flag, then check

@@ -7,7 +7,7 @@ that it is not so any more: it, or somebody else, has delivered the message. A j
 comes to every consumer until it finds nothing for that one (rule 6).
 
 Whoever raises the flag submits the job, by a permit of the executor, and one of the executor's threads draws that.
-If the executor refuses it, its caller gets the error, and is bound to ask again.
+If the executor refuses it, the thread goes on, and who refused is bound to ask again.
 How a message stops being deliverable, `entries` and `consumers` say. That a permit which lies there is drawn some time
 is the executor's promise. Browsers, and who is served first, are not here.
 """
@@ -131,17 +131,17 @@ def submit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     return s.to_submit(t), s.but(to_submit=at(s.to_submit, t, False), lies=at(s.lies, True))
 
 
-@SYSTEM.action(t=Thread)
-def be_refused(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """The executor refuses the job. The thread lowers the flag, and has to ask again, on everybody's account."""
+@SYSTEM.action(t=Thread, r=Thread)
+def be_refused(s: SymbolicState, t: Term, r: Term) -> tuple[Term, SymbolicState]:
+    """The executor refuses the job. The thread lowers the flag; `r`, who refused, has to ask again, for everybody."""
     return s.to_submit(t), s.but(
         to_submit=at(s.to_submit, t, False),
         pending=at(s.pending, False),
-        maker=lambda c, m: If(s.deliverable(c, m), t, s.maker(c, m)),
-        bound=lambda u, c, m: Or(s.bound(u, c, m), And(u == t, s.deliverable(c, m))),
+        maker=lambda c, m: If(s.deliverable(c, m), r, s.maker(c, m)),
+        bound=lambda u, c, m: Or(s.bound(u, c, m), And(u == r, s.deliverable(c, m))),
         followed=lambda c, m: And(s.followed(c, m), Not(s.deliverable(c, m))),
-        offerer=lambda m: If(s.offered(m), t, s.offerer(m)),
-        owes=lambda u, m: Or(s.owes(u, m), And(u == t, s.offered(m))),
+        offerer=lambda m: If(s.offered(m), r, s.offerer(m)),
+        owes=lambda u, m: Or(s.owes(u, m), And(u == r, s.offered(m))),
         answered=lambda m: And(s.answered(m), Not(s.offered(m))),
     )
 
@@ -351,7 +351,9 @@ def leave_it_to_who_is_done(
     return guard, leave_it_to_its_maker(s, t, u, c, m)[1]
 
 
-@SYSTEM.broken("be_refused", "somebody_comes", "WK-1", "a refusal that nobody makes good", t=Thread)
-def be_refused_in_silence(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """Who is refused lowers the flag, and goes its way: others have found that a job was pending."""
+@SYSTEM.broken(
+    "be_refused", "somebody_comes", "WK-1", "a refusal that nobody makes good", t=Thread, r=Thread
+)
+def be_refused_in_silence(s: SymbolicState, t: Term, r: Term) -> tuple[Term, SymbolicState]:
+    """The flag is lowered, and nobody asks again: others have found that a job was pending."""
     return s.to_submit(t), s.but(to_submit=at(s.to_submit, t, False), pending=at(s.pending, False))

@@ -756,17 +756,6 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
-    "a refused job is kept quiet": (
-        "push-executor-refuses",
-        "jobs",
-        "has still to see to a job",
-        (
-            (
-                "                self._job_pending.set(False)\n                raise\n",
-                "                self._job_pending.set(False)\n",
-            ),
-        ),
-    ),
     "announce before the group is left": (
         "group-released",
         "entries",

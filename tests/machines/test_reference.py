@@ -289,3 +289,75 @@ def test_an_io_thread_waits_until_there_is_a_connection_to_serve() -> None:
 
     explored = explore(program)
     assert set(explored.outcomes) == {0}
+
+
+class Refusals(list):  # type: ignore[type-arg]
+    """Jobs, and how many more of them an executor refuses."""
+
+    more = 0
+
+    def submit(self, job: object) -> None:
+        if self.more:
+            self.more -= 1
+            raise RuntimeError("refused")
+        self.append(job)
+
+    def run(self) -> None:
+        while self:
+            self.pop(0)()
+
+
+def test_no_call_fails_where_a_job_is_refused() -> None:
+    jobs = Refusals()
+    queue = reference.PushQueue(SingleThreadedHost(), jobs.submit, "q")
+    jobs.more = 1
+    first = queue.subscribe("A", Client(), exclusive=True)
+    queue.enqueue(reference.Message("m1"))
+    queue.enqueue(reference.Message("m2"))
+    jobs.more = 3
+    queue.close(first)
+    client = Client()
+    second = queue.subscribe("B", client)
+    assert list(queue.all.consumers()) == [second]
+    assert not client.sent
+    queue.deliver_async()
+    jobs.run()
+    assert client.sent == ["m1", "m2"]
+
+
+def test_credit_is_restored_where_the_job_for_a_group_is_refused() -> None:
+    """An attempt finds its message gone, and sets its group free, in which another one waits."""
+    host, jobs, client = SingleThreadedHost(), Refusals(), Client()
+    queue = reference.PushQueue(host, jobs.submit, "q")
+    for message in ("m1", "m2"):
+        queue.enqueue(reference.Message(message, group="g"))
+    consumer = queue.subscribe("A", client, credit=1)
+    found = queue.next_available(consumer)
+    assert found is not None
+    assert consumer.take_credit()
+    queue._take(consumer, *found)
+    queue.dequeue(found[0].entry, consumer)  # type: ignore[arg-type]  # an entry
+    jobs.run()
+    consumer.credit.set(1)  # type: ignore[union-attr]  # it has credit
+    jobs.more, stale = 1, iter([found])
+    look = queue.next_available
+    queue.next_available = lambda c: next(stale, None) or look(c)  # type: ignore[method-assign]
+    queue.deliver_to(consumer, "job")
+    assert client.sent == ["m2"]
+
+
+def test_rejects_no_interrupt_but_asks_again_behind_it() -> None:
+    """Ctrl-C within `submit` goes on to the caller, and the next who needs a job asks again."""
+    jobs = Refusals()
+
+    def submit(job: object) -> None:
+        if not jobs.more:
+            jobs.more = 1
+            raise KeyboardInterrupt
+        jobs.append(job)
+
+    queue = reference.PushQueue(SingleThreadedHost(), submit, "q")
+    with pytest.raises(KeyboardInterrupt):
+        queue.deliver_async()
+    queue.deliver_async()
+    assert len(jobs) == 1

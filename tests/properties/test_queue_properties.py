@@ -354,6 +354,26 @@ def test_what_a_group_set_free_is_looked_for(mutant: str, due: Verdict) -> None:
     assert found(stage.history(), "IM-3").verdict is due
 
 
+@pytest.mark.parametrize(("refusals", "due"), [(0, Verdict.OK), (1, Verdict.INCONCLUSIVE)])
+def test_a_job_that_was_refused_has_not_begun(refusals: int, due: Verdict) -> None:
+    """No call fails for it, and none is judged by it; that it was refused is on record."""
+    stage, answers = ThreadStage(), ["refused"] * refusals
+
+    def submit(job: Callable[[], None]) -> None:
+        if answers:
+            raise RuntimeError(answers.pop())
+
+    queue = reference.PushQueue(recorded(stage.host), submit, "q")
+    queue.enqueue(reference.Message("m1"))
+    assert found(stage.history(), "IM-3").verdict is due
+    if refusals:
+        queue.deliver_async()
+        assert [e.args["at"] for e in stage.history() if e.ev == "job"] == [
+            *("submit", "refused"),
+            "submit",
+        ]
+
+
 # ---- QL-4: what it does not measure, the cost
 
 

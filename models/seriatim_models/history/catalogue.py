@@ -144,7 +144,9 @@ move_at = Arg[Literal["leave", "enter"]]("at", "whether it leaves the old or ent
 walk_at = Arg[Literal["begin", "node", "end"]](
     "at", "whether the iteration begins, returns a node or ends"
 )
-job_at = Arg[Literal["submit", "begin"]]("at", "whether the job was handed over or begins to run")
+job_at = Arg[Literal["submit", "begin", "refused"]](
+    "at", "whether the job is handed over, begins to run, or was refused by the executor"
+)
 run_at = Arg[Literal["begin", "end"]]("at", "whether the run begins or ends")
 target = Arg[str]("target", "the target, of which several consumers may be")
 among = Arg[list[str]]("among", "the target's consumers at that moment")
@@ -405,7 +407,7 @@ QUEUE = (
     EventKind("check_status", "A pass of housekeeping over delayed and expired entries begins.", _INVOKE),
     EventKind("check_status", "It returns.", _RETURN),
     EventKind("clock", "The time changed.", (), (now,)),
-    EventKind("job", "A delivery job of a push queue is handed over, or begins.", (), (job_at,)),
+    EventKind("job", "A delivery job of a push queue is handed over, begins, or is refused.", (), (job_at,)),
     EventKind("turn", "A target asks the next of its consumers to take a message.", (), (target, sub, among)),
     EventKind("work", "Who waits in a set of the hand-over has changed.", (), (work_set, work_items)),
     EventKind("send", "An entry is being written to a consumer's connection; recorded by the client's end.",

@@ -306,7 +306,7 @@ NOT_SHOWN = {
     "QPID-2789": "a queue that is deleted; the reference's queues are not",
     "QPID-3446, QPID-4673, QPID-5571, QPID-6865": "locks of sessions, links and connections in two orders; the "
     "reference's hand-over has no locks",
-    "QPID-4902": "an executor that refuses a job; here that is passed on, and the next who needs one asks (F-108)",
+    "QPID-4902": "an executor that refuses a job; here no call fails for it, and the next that needs one asks (F-111)",
     "QPID-6820, QPID-6830": "listeners of one message's state; the reference has none",
     "QPID-7962": "the answer to a drain; the reference has no drain",
 }

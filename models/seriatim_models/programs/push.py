@@ -161,9 +161,9 @@ def _refused_once(scene: PushScene, a: reference.Consumer, call: Callable[[], ob
 
     def client() -> None:
         scene.queue._submit = refuses
-        with suppress(RuntimeError):
+        with suppress(RuntimeError):  # of a mutant: what it leaves is judged
             call()
-        scene.queue.grant(a, 1)
+        scene.queue.grant(a, 2)
         while scene._jobs:
             scene.run_job()
 
@@ -174,8 +174,7 @@ def _refused_once(scene: PushScene, a: reference.Consumer, call: Callable[[], ob
 def push_executor_refuses(scene: PushScene) -> None:
     """The executor refuses a job, and takes the next one, which a second grant asks for.
 
-    Bounds: One consumer without credit, one message there, one refusal. Arrivals beside a refusal are not here: the
-    one who is refused gets the error, and nobody else.
+    Bounds: One consumer without credit, one message there, one refusal. Arrivals beside a refusal are not here.
     """
     a = scene.subscribe("A", credit=0)
     scene.enqueue("m1")
@@ -196,6 +195,19 @@ def push_group_refused(scene: PushScene) -> None:
     while scene._jobs:
         scene.run_job()
     _refused_once(scene, a, lambda: scene.queue.dequeue(first, a))
+
+
+@scenario("ES-5 QL-1", traces=1, executor=False)
+def push_close_refused(scene: PushScene) -> None:
+    """The executor refuses the job for the first message that a consumer releases as it closes: the second comes back,
+    too, and another consumer gets both when it is granted credit.
+
+    Bounds: Two consumers, the first of which holds two messages, one refusal.
+    """
+    a, b = scene.subscribe("A"), scene.subscribe("B", credit=0)
+    scene.enqueue("m1", "m2")
+    scene.run_job()
+    _refused_once(scene, b, lambda: scene.queue.close(a))
 
 
 @scenario("SO-1 ES-2 ES-5 ES-6 IM-3 WK-9", traces=552)

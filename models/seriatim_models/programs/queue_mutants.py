@@ -1552,7 +1552,23 @@ mutant(
     title="a job that the executor refused counts as pending for ever, so nobody asks for another",
     diff="""
 -                self._job_pending.set(False)
-                 raise
+                 if not isinstance(error, Exception):
+                     raise
+""",
+)
+
+mutant(
+    id="refusal-ends-the-call",
+    killed_by="ES-5",
+    program="push-close-refused",
+    steps=57,
+    origin="the reference itself, until an executor refused a job that a close needed",
+    title="a call that needs a job fails where the executor refuses it, whatever the call has left to do",
+    diff="""
+                 self._job_pending.set(False)
+-                if not isinstance(error, Exception):
+-                    raise
++                raise
 """,
 )
 

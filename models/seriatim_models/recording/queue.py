@@ -6,6 +6,7 @@ Every function here is called with the objects of the reference, or of a mutant 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -101,7 +102,8 @@ def _size(record: Record, members: ConsumerList, change: Change[int]) -> None:
 
 def _job_pending(record: Record, queue: PushQueue, change: Change[bool]) -> None:
     if change.ok:
-        record("job", at="submit" if change.new else "begin")
+        ended = "begin" if sys.exception() is None else "refused"  # lowered in its `except`
+        record("job", at="submit" if change.new else ended)
 
 
 def _work(record: Record, work: WorkSet[Any], change: Change[tuple[Any, ...]]) -> None:

@@ -72,8 +72,8 @@ ASSUMPTIONS = (
     Assumption(
         ("jobs",),
         "`jobs`, `be_refused`",
-        "who was refused a job, and got the error, asks again",
-        "what a caller must keep (`Submit` in `queue.py`)",
+        "who refused a job asks for another, or sees that somebody does",
+        "the executor's promise (`Submit` in `queue.py`)",
     ),
     Assumption(
         ("lists", "wakeups"),

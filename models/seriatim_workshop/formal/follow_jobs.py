@@ -13,6 +13,9 @@ from seriatim_workshop.formal.recorder import HostOperation
 CALLS = ("enqueue", "release", "dequeue", "check_status", "work_desired", "close")
 """The calls at whose end their thread is bound to nothing, unless they are part of another call."""
 
+REFUSER = "who refused a job"
+"""A thread that is bound to ask for another, or to see that somebody does."""
+
 Node = Any
 """An entry or a consumer of the module under test, which may be a mutant."""
 
@@ -174,11 +177,14 @@ class JobFollower(Follower):
             if event.what != "cas":
                 raise NotThat(f"{t} makes a job pending without a compare-and-set")
             taken = self.take("set_pending", t=t)
+            if REFUSER in self.members("Thread"):
+                self.take("find_pending", t=REFUSER)
             self.takes("leave_it_to_the_next", t=t)
             return taken
         if self.state.get("to_submit", t):
             if sys.exception() is not None:  # the one with which the executor refused it
-                return self.take("be_refused", t=t)
+                self.member("Thread", REFUSER)
+                return self.take("be_refused", t=t, r=REFUSER)
             self.take("submit", t=t)  # the executor ran it at once, on this very thread
             self._draw(t)
         begun = self.take("begin_job", t=t)

@@ -32,6 +32,7 @@ ACCEPTED = {
     "granted-in-silence": "no system obliges a thread that grants credit to resume the consumer",
     "job-for-what-is-gone": "a job too many is no step that a system forbids",
     "pause-is-not-heard": "no system obliges a call that pauses to lower the flag",
+    "refusal-ends-the-call": "a call that has failed has not returned, and no system obliges it to",
 }
 """Mutants of which no execution leaves a system -> why: what they break lies outside of all systems."""
 

@@ -384,7 +384,7 @@ class Im3(OnReplay):
         "available when the call returns, an asynchronous delivery attempt is pending or has begun since; "
         "the same holds for what a call made deliverable: by credit or interest of a consumer that selects it, "
         "or by setting its group free. Immediate messages count from their first release on. "
-        "At most one attempt is pending."
+        "At most one attempt is pending. A refused attempt has not begun, and is no fault of the call."
     )
     source = SOURCE
     case_events = PUSH_QUEUE
@@ -393,14 +393,18 @@ class Im3(OnReplay):
         jobs = h.named("job")
         submits = [e.i for e in jobs if catalogue.job_at(e) == "submit"]
         begins = [e.i for e in jobs if catalogue.job_at(e) == "begin"]
+        refused = [e.i for e in jobs if catalogue.job_at(e) == "refused"]
         for one, other in pairwise(jobs if len(h.queues) == 1 else []):  # which queue's is not said
             if catalogue.job_at(one) == catalogue.job_at(other) == "submit":
                 bad.append(("a second delivery is asked for while one is pending", [one, other]))
         tested = 0
         for entry, since, op in self._deliverable(h):
             assert op.last is not None
+            if bisect_left(refused, op.end) > bisect_left(refused, since):
+                continue  # whoever refused it is to ask again
             tested += 1
-            pending = bisect_left(submits, op.end) > bisect_left(begins, op.end)
+            ended = bisect_left(begins, op.end) + bisect_left(refused, op.end)
+            pending = bisect_left(submits, op.end) > ended
             if not pending and bisect_left(begins, op.end) <= bisect_right(begins, since):
                 why = f"{op.ev} returned, {entry.m} is available, and no delivery will begin"
                 bad.append((why, [h.event(since), op.last]))
