@@ -71,6 +71,8 @@ MISTAKES = {
     "stream folder --out other --idle inf": "inf is no number of seconds",
     "stream folder --out other --every nan": "nan is no number of seconds",
     "stream folder --out empty": "it is a file, and a folder is needed",
+    "stream folder --out loop": "loop': a link that leads to itself",
+    "learn 1 --check loop": "loop': a link that leads to itself",
     "generate empty --events 10": "it is a file, and a folder is needed",
     "generate other --events 10 --plant none --plant P1": "for no violation at all",
     "conform --amqp nowhere": "amqp://USER:PASSWORD@HOST:PORT/ is one",
@@ -84,6 +86,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
     return tmp_path
 
 

@@ -183,3 +183,15 @@ def test_the_page_is_written_by_a_command(tmp_path: Path) -> None:
     assert run(["show", str(file), "--timeline", str(page)]) == 0
     assert "client2" in page.read_text()
     assert run(["show", "published-immediate", "--timeline", str(page)]) == 2
+
+
+def test_what_nobody_called_has_no_unknown_outcome() -> None:
+    """Recorders mark deliveries ``info``. A recording of a broker without a fault was red from the first one on."""
+    seen = [
+        Event(i=n, t=n * MS, ev=ev, ph="info", proc="c", m=f"m{n}")
+        for n, ev in enumerate(("deliver", "return", "publish"))
+    ]
+    ((_, row),) = timeline_of(seen).rows.items()
+    assert sum(cell.ok for cell in row.values()) == 2
+    assert sum(cell.info for cell in row.values()) == 1
+    assert packed(recording_page(seen, "x"), "outcome", "B") == (0, 0, 2)

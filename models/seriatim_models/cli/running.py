@@ -154,6 +154,11 @@ def _surroundings(error: Exception) -> str:
     if isinstance(error, EOFError) and str(error).startswith(("marshal data", "EOF read where")):
         # Up to 3.13, Python keeps the half that found room on a full disk.
         return "a module that Python keeps compiled is cut off: remove the folders __pycache__ and run it again"
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
+        # Up to 3.12, Path.resolve raises no OSError for it.
+        return (
+            f"{text_of(str(error).removeprefix('Symlink loop from '))}: a link that leads to itself"
+        )
     if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
         named = f"{text_of(os.fsdecode(error.filename))}: " if error.filename else ""
         return f"{named}{error.strerror or error}"

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.templating import render
-from seriatim_models.report.timeline import client_of
+from seriatim_models.report.timeline import client_of, phase
 
 OUTCOMES = ("ended", "refused", "outcome unknown", "never answered")
 _OUTCOME = {"ok": 0, "fail": 1, "info": 2}
@@ -121,7 +121,7 @@ def _operations(
             continue
         at = begun.pop((e.rec, e.op), None) if e.op is not None else None
         if at is None:
-            made.append((_Operation(e, e.t, e.t, _OUTCOME.get(e.ph, 0)), [(e.rec, e.i)]))
+            made.append((_Operation(e, e.t, e.t, _OUTCOME.get(phase(e), 0)), [(e.rec, e.i)]))
             continue
         operation, parts = made[at]
         operation.event, operation.end = e, max(e.t, operation.start)

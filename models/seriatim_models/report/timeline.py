@@ -27,6 +27,8 @@ DECADES = (-2, 4)
 """Powers of ten of milliseconds between which durations are drawn."""
 COLOURS = {"ok": "#2b6cb0", "info": "#c53030", "fail": "#dd8a00"}
 VIOLATION = "#c53030"
+SEEN = frozenset({"deliver", "return", "expire", "conn_drop", "history", "final"})
+"""Events that nobody called. Recorders mark many of them ``info``, which says of a call that its outcome is unknown."""
 
 
 class TimelineColumn(msgspec.Struct):
@@ -58,6 +60,11 @@ class RecordingTimeline(msgspec.Struct):
 def client_of(event: Event) -> str:
     """Whose row it is: the thread that asked, or the connection without the number of its incarnation."""
     return event.proc or re.sub(r"\.\d+$", "", event.conn) or event.ctag or event.ev
+
+
+def phase(event: Event) -> str:
+    """The phase of an event, ``ok`` for what is only seen and so has no outcome that could be unknown."""
+    return "ok" if event.ev in SEEN else event.ph
 
 
 def timeline_of(
@@ -103,9 +110,10 @@ def _ended(timeline: RecordingTimeline, event: Event, t: int, since: int | None)
         timeline.left_out += 1
         return
     cell = timeline.rows.setdefault(name, {}).setdefault(at, TimelineColumn())
-    if event.ph == "info":
+    ended = phase(event)
+    if ended == "info":
         cell.info += 1
-    elif event.ph == "fail":
+    elif ended == "fail":
         cell.fail += 1
     else:
         cell.ok += 1
