@@ -53,6 +53,9 @@ class WatchedHost(Host, Protocol):
     ) -> Cell[T]:
         """As `Host.cell`; `watch`, if it is given, is called inside the atomic step of each change."""
 
+    def keeps(self) -> bool:
+        """Whether what is recorded now is kept. A host that takes steps again may have kept it before."""
+
 
 class _WatchedCell(_ThreadCell[T]):
     """A cell of real threads with a watcher, which is called before anybody sees the change."""
@@ -113,6 +116,10 @@ class WatchedThreads(Threads):
     ) -> Cell[T]:
         """As `WatchedHost.cell`."""
         return _ThreadCell(value) if watch is None else _WatchedCell(value, watch)
+
+    def keeps(self) -> bool:
+        """Always: every event is given to the sink."""
+        return True
 
     def record(self, ev: str, /, **args: object) -> None:
         """Give the event to the sink."""

@@ -17,7 +17,7 @@ from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.check import Judge, history, runnable
 from seriatim_models.properties import PROPERTIES
 from seriatim_models.properties.whitebox.judging import judge
-from seriatim_models.recording.base import Recording, around
+from seriatim_models.recording.base import Around, Recording
 from seriatim_models.watched import Change
 
 MANY = 30
@@ -37,7 +37,7 @@ def every_operation(world: World) -> None:
     def nothing(*_: object) -> dict[str, object]:
         return {}
 
-    host = Recording(world, {"kept": seen_only}, {"called": around("called", nothing, nothing)})
+    host = Recording(world, {"kept": seen_only}, {"called": Around("called", nothing, nothing)})
     count = world.cell(0, name="count")
     x, y = world.cell(0, name="x", watch=seen), host.cell(0, name="y", kind="kept")
     m = world.lock(name="m")

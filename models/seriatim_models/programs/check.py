@@ -51,6 +51,15 @@ KNOWN_MAX = 2**16
 """How many histories a `Judge` remembers to have judged; after that it begins anew. Each takes some 150 bytes."""
 
 
+BLOCK = 16
+"""So many records have one digest: to make one costs more than to read a few records again."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _digest(*parts: bytes) -> bytes:
+    return blake2b(b"".join(parts), digest_size=16).digest()
+
+
 class RecordedHistory:
     """The history of one execution after another; what neighbours in a search have in common is made once.
 
@@ -59,8 +68,10 @@ class RecordedHistory:
 
     def __init__(self) -> None:
         self._records: Sequence[Record] = ()
+        self._texts: list[bytes] = []
+        """Of each record, all that properties read of it."""
         self._digests: list[bytes] = []
-        """After each record, of it and all before."""
+        """After each block of `BLOCK` records, of it and all before."""
         self._events: list[Event] = []
         """Of the first records; the others have not been asked for."""
 
@@ -68,15 +79,13 @@ class RecordedHistory:
         """Go on to these records; returns a digest of all that properties read of them: all but the steps."""
         alike = list(map(is_, self._records, records))
         same = alike.index(False) if False in alike else len(alike)
-        digests = self._digests
-        del digests[same:], self._events[same:]
+        texts, digests = self._texts, self._digests
+        del digests[same // BLOCK :], texts[same:], self._events[same:]
         self._records = records
-        digest = digests[-1] if digests else b""
-        for r in records[same:]:
-            what = digest + msgspec.msgpack.encode((r.thread, r.ev, r.args))
-            digest = blake2b(what, digest_size=16).digest()
-            digests.append(digest)
-        return digest
+        texts += [_encode((thread, ev, args)) for _, thread, ev, args in records[same:]]
+        for end in range(BLOCK * (len(digests) + 1), len(texts) + 1, BLOCK):
+            digests.append(_digest(*digests[-1:], *texts[end - BLOCK : end]))
+        return _digest(*digests[-1:], *texts[BLOCK * len(digests) :])
 
     def events(self) -> list[Event]:
         """The records as qh/1 events; the time is the step."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from seriatim.host import Cell, Condition, Lock, Semaphore
 from seriatim_models.watched import Change, RecordingWatch, Watch, WatchedHost
@@ -44,24 +44,16 @@ def after(ev: str, fields: Callable[..., dict[str, object]]) -> OperationEvents:
     return perform
 
 
-def around(
-    ev: str,
-    call: Callable[..., dict[str, object]],
-    response: Callable[..., dict[str, object]],
-) -> OperationEvents:
-    """Return what records both ends of an operation as `ev`.
+class Around(NamedTuple):
+    """Records both ends of an operation as `ev`.
 
     The invocation (``ph="invoke"``) has ``call(*arguments)``; if the operation returns, the response (``ph="ok"``) has
-    ``response(result, *arguments)``.
+    ``response(result, *arguments)``. Neither is asked for where it would not be kept.
     """
 
-    def perform(record: Record, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        record(ev, ph="invoke", **call(*args, **kwargs))
-        result = method(*args, **kwargs)
-        record(ev, ph="ok", **response(result, *args, **kwargs))
-        return result
-
-    return perform
+    ev: str
+    call: Callable[..., dict[str, object]]
+    response: Callable[..., dict[str, object]]
 
 
 class Recording:
@@ -75,7 +67,7 @@ class Recording:
         self,
         inner: WatchedHost,
         cells: Mapping[str, CellEvents],
-        operations: Mapping[str, OperationEvents],
+        operations: Mapping[str, OperationEvents | Around],
     ) -> None:
         self.inner = inner
         self._cells = cells
@@ -116,9 +108,22 @@ class Recording:
         """Record an event as it is."""
         self.inner.record(ev, **args)
 
+    def keeps(self) -> bool:
+        """Whether the inner host keeps what is recorded now."""
+        return self.inner.keeps()
+
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Perform an operation, and record its call and return if it has an entry."""
         events = self._operations.get(method.__qualname__)
         if events is None:
             return self.inner.perform(method, *args, **kwargs)
-        return cast(R, events(self.inner.record, method, *args, **kwargs))
+        if isinstance(events, Around):
+            inner = self.inner
+            if inner.keeps():
+                inner.record(events.ev, ph="invoke", **events.call(*args, **kwargs))
+            result = method(*args, **kwargs)
+            if inner.keeps():
+                inner.record(events.ev, ph="ok", **events.response(result, *args, **kwargs))
+            return result
+        performed: R = events(self.inner.record, method, *args, **kwargs)
+        return performed

@@ -25,11 +25,11 @@ from seriatim.queue import (
     State,
 )
 from seriatim_models.recording.base import (
+    Around,
     CellEvents,
     OperationEvents,
     Record,
     Recording,
-    around,
     before,
 )
 from seriatim_models.watched import Change, WatchedHost
@@ -240,18 +240,18 @@ def _walk(record: Record, found: Iterator[ListEntry], name: str) -> Iterator[Lis
     record("walk", list=name, at="end")
 
 
-OPERATIONS: Mapping[str, OperationEvents] = {
-    "Queue.enqueue": around("enqueue", _message, _placed),
-    "Queue.release": around("release", _settle, _settled),
-    "Queue.dequeue": around("dequeue", _settle, _settled),
-    "Queue.check_message_status": around("check_status", _nothing, _nothing),
-    "Queue._attempt_once": around("attempt", _attempt, _attempted),
+OPERATIONS: Mapping[str, OperationEvents | Around] = {
+    "Queue.enqueue": Around("enqueue", _message, _placed),
+    "Queue.release": Around("release", _settle, _settled),
+    "Queue.dequeue": Around("dequeue", _settle, _settled),
+    "Queue.check_message_status": Around("check_status", _nothing, _nothing),
+    "Queue._attempt_once": Around("attempt", _attempt, _attempted),
     "Queue._take": _take,
     "Queue._join": before("consumer", _subscription),
-    "Queue._close": around("close", _consumer, _of_consumer),
-    "PullQueue.deliver_single_message": around("pull", _consumer, _pulled),
-    "PullQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
-    "PushQueue.set_notify_work_desired": around("work_desired", _desired, _of_consumer),
+    "Queue._close": Around("close", _consumer, _of_consumer),
+    "PullQueue.deliver_single_message": Around("pull", _consumer, _pulled),
+    "PullQueue.set_notify_work_desired": Around("work_desired", _desired, _of_consumer),
+    "PushQueue.set_notify_work_desired": Around("work_desired", _desired, _of_consumer),
     "ConsumerList.members": _members,
 }
 """Operation, by its method's ``__qualname__`` -> what performs and records it."""

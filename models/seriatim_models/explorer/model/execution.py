@@ -354,13 +354,8 @@ class Execution:
         thread.held = None  # what was held back has been recorded, the last time
         self.ops[self.steps] = op
         self.steps += 1
-        obj = op.obj
-        self.values.append(obj.value)
-        watch, obj.watch = obj.watch, None
-        try:
-            return op.run(thread, 0)
-        finally:
-            obj.watch = watch
+        self.values.append(op.obj.value)
+        return op.run(thread, 0)
 
     def describe(self, thread: Thread) -> str:
         """The operation that a thread has announced, for people; part of a program's hash, so it names no addresses."""

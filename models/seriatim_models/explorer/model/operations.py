@@ -110,9 +110,14 @@ class Operation:
     adding = False
     """Whether it adds `amount` to its object."""
     amount: int
+    chooses = False
+    """Whether it may have several alternatives."""
     repeatable = False
     """Whether, taken again, it can be done where it is called, without a switch to the hub: see `Repetition`."""
     obj: Any
+
+    def __init_subclass__(cls) -> None:
+        cls.chooses = cls.alternatives is not Operation.alternatives
 
     def __init__(self, obj: Shared) -> None:
         self.obj = obj
@@ -318,7 +323,7 @@ class Set(Operation):
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
-            obj.watch("set", old, self.new, True)
+            obj.changed("set", old, self.new, True)
 
     def describe(self) -> str:
         return f"{self.obj.name}.set({shown(self.new)})"
@@ -334,7 +339,7 @@ class Swap(Set):
         obj = self.obj
         old, obj.value = obj.value, self.new
         if obj.watch is not None:
-            obj.watch("swap", old, self.new, True)
+            obj.changed("swap", old, self.new, True)
         return old
 
     def describe(self) -> str:
@@ -369,7 +374,7 @@ class CompareAndSet(Operation):
         if ok:
             obj.value = self.new
         if obj.watch is not None:
-            obj.watch("cas", old, self.new, ok)
+            obj.changed("cas", old, self.new, ok)
         return ok
 
     def describe(self) -> str:
@@ -392,7 +397,7 @@ class FetchAdd(Operation):
         old = obj.value
         obj.value = old + self.by
         if obj.watch is not None:
-            obj.watch("add", old, old + self.by, True)
+            obj.changed("add", old, old + self.by, True)
         return old
 
     def describe(self) -> str:
@@ -420,7 +425,7 @@ class Add(Operation):
         old = obj.value
         obj.value = old + self.amount
         if obj.watch is not None:
-            obj.watch("add", old, old + self.amount, True)
+            obj.changed("add", old, old + self.amount, True)
 
     def describe(self) -> str:
         return f"{self.obj.name}.add({self.amount})"

@@ -11,7 +11,6 @@ no other thread runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from seriatim_models.explorer.errors import Misuse
@@ -62,13 +61,16 @@ class ControlledCell(Shared, Generic[T]):
     __slots__ = ()
 
     def __init__(self, ex: ExecutionContext, value: T, name: str, watch: Watch[T] | None) -> None:
-        Shared.__init__(self, ex, value, "cell", name)
-        if watch is not None:
-            self.quiet = type(watch) is RecordingWatch
-            if self.quiet:
-                self.watch = partial(_recorded, ex, watch)
-            else:
-                self.watch = lambda op, old, new, ok: watch(Change(op, old, new, ok))
+        self.ex = ex
+        self.value = value
+        self.watch = watch
+        self.quiet = watch is None or watch.__class__ is RecordingWatch
+        self.index, self.reads, self.writes, self.adds, self.name = ex.new_object("cell", name)
+
+    def changed(self, op: str, old: T, new: T, ok: bool) -> None:
+        """Tell the watcher of a change, unless it only records and has been told."""
+        if not self.quiet or not self.ex.repeating:
+            self.watch(Change(op, old, new, ok))
 
     # The three commonest operations do by themselves what `_do` does, and of a script (see `Execution.take_again`)
     # what `Execution.repeat` does.
@@ -78,7 +80,8 @@ class ControlledCell(Shared, Generic[T]):
         ex = self.ex
         thread = ex.current
         if thread is None:
-            return cast(T, self.value)
+            found: T = self.value
+            return found
         if ex.script:
             before = ex.script[-1]
             if before.__class__ is Get and before.obj.index == self.index:
@@ -86,18 +89,22 @@ class ControlledCell(Shared, Generic[T]):
                 ex.script.pop()
                 thread.held = None
                 ex.steps += 1
-                value = self.value
-                ex.values.append(value)
-                return cast(T, value)
+                found = self.value
+                ex.values.append(found)
+                return found
         thread.op = Get(self)
-        return cast(T, ex.switch())
+        return ex.switch()  # type: ignore[no-any-return]  # what the operation returns
 
     def set(self, value: T) -> None:
         """Write the value; one step."""
         ex = self.ex
         thread = ex.current
         if thread is None:
-            ex.at_once(Set(self, value))
+            if ex.closing:
+                ex.at_once(Set(self, value))
+            old, self.value = self.value, value
+            if self.watch is not None:
+                self.changed("set", old, value, True)
             return
         if ex.script:
             before = ex.script[-1]
@@ -336,7 +343,17 @@ class World:
         if ex.repeating:
             return
         acting = ex.acting
-        self.records.append(Record(ex.steps, "" if acting is None else acting.name, ev, args))
+        # As `Record(...)`, at half the price.
+        found = (ex.steps, "" if acting is None else acting.name, ev, args)
+        self.records.append(tuple.__new__(Record, found))
+
+    def keeps(self) -> bool:
+        """Whether what is recorded now is kept: see `WatchedHost.keeps`."""
+        ex = self._ex
+        if not ex.repeating or ex.real_time:
+            return True
+        # A thread that does the next operation of a script at once drops what it holds back; else it may be needed.
+        return ex.current is not None and not ex.script
 
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call an operation of the code under test and return its result."""
@@ -437,12 +454,6 @@ class World:
         if self._clock is None:
             self._clock = self._ex.outside_object("clock", 0)
         return self._clock
-
-
-def _recorded(ex: ExecutionContext, watch: Watch[T], op: str, old: T, new: T, ok: bool) -> None:
-    """Tell a watcher that only records of a change, unless it has been told."""
-    if not ex.repeating:
-        watch(Change(op, old, new, ok))
 
 
 def _do(ex: ExecutionContext, op: Operation) -> Any:

@@ -131,8 +131,8 @@ class DporSearch:
         """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
         self.choices: list[tuple[int, int]] = []
         """How many alternatives a step had, where it had more than one."""
-        self._independent: dict[int, int] = {}
-        """notdep of the steps of this execution, as far as it has been asked for."""
+        self._independent: dict[int, tuple[int, int]] = {}
+        """notdep of the steps that have been asked for, among so many steps of the path."""
         # About all of them:
         self.steps_at: defaultdict[int, int] = defaultdict(int)
         """The steps that touched an object in a mode (see `Footprint.keys`)."""
@@ -236,6 +236,12 @@ class DporSearch:
         for some in (self.races, self.choices):
             while some and some[-1][0] >= depth:
                 some.pop()
+        earlier = (1 << depth) - 1
+        self._independent = {
+            i: (found & earlier, min(until, depth))
+            for i, (found, until) in self._independent.items()
+            if i < depth
+        }
 
     def execute(self, ex: Execution) -> str:
         """Follow the path, then the wakeup sequence at its end, then any enabled steps; returns how it ended.
@@ -401,8 +407,7 @@ class DporSearch:
         self.sums.append((self.sums[-1] if j else 0) + hashes[tid, level, alternative])
         if races:
             self.races.append((j, races))
-        alternatives = op.alternatives()
-        if alternatives > 1:
+        if op.chooses and (alternatives := op.alternatives()) > 1:
             self.choices.append((j, alternatives))
 
     def _waited_for(
@@ -425,7 +430,6 @@ class DporSearch:
 
     def find_races(self, ex: Execution) -> None:
         """Leave a branch for every race of this execution, every untaken alternative, and every blocked operation."""
-        self._independent.clear()
         self._reverse_races()
         for i, alternatives in self.choices:
             # A choice is a race of a step with itself: the sequence is notdep(e, E), then e with another alternative.
@@ -439,14 +443,14 @@ class DporSearch:
 
     def _notdep(self, i: int) -> int:
         """notdep(e, E) of the paper for the i-th step e: the steps after it that do not happen after it."""
-        found = self._independent.get(i)
-        if found is None:
-            found = 0
+        found, until = self._independent.get(i, (0, i + 1))
+        length = len(self.path)
+        if until < length:
             pasts = self.pasts
-            for k in range(i + 1, len(self.path)):
+            for k in range(until, length):
                 if not pasts[k] >> i & 1:
                     found |= 1 << k
-            self._independent[i] = found
+            self._independent[i] = found, length
         return found
 
     def _reverse_races(self) -> None:

@@ -38,8 +38,11 @@ from seriatim_models.explorer.trace.replay_run import counterexample, follow, to
 SAVE_EVERY = 5.0
 """Seconds between checkpoints."""
 
-OBJECTS_BETWEEN_COLLECTIONS = 20_000
-"""New objects between two runs of Python's garbage collector: those of some ten executions, a few megabytes."""
+OBJECTS_BETWEEN_COLLECTIONS = 5_000
+"""New objects between two runs of Python's garbage collector: those of some ten executions, which caches still hold.
+
+With 20,000 a collection took twice as long for each object.
+"""
 
 
 class Strategy(Protocol):
