@@ -374,3 +374,19 @@ async def blocks_its_own_loop() -> None:
             await asyncio.sleep(1)
 
     await asyncio.gather(hold(), hold())
+
+
+class Hits:
+    number = 0
+
+
+def two_in_threads() -> None:
+    hits = Hits()
+
+    def hit() -> None:
+        hits.number += 1
+
+    async def both() -> None:
+        await asyncio.gather(asyncio.to_thread(hit), asyncio.to_thread(hit))
+
+    asyncio.run(both())

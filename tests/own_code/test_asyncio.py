@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from tests.own_code.test_verdicts import load
 
 from seriatim_models.cli import run
-from seriatim_models.explorer import Misuse, OutsideModel, Replay
+from seriatim_models.explorer import Misuse, OutsideModel, Replay, World
 from seriatim_models.explorer.python import check, explore, sandbox_loop
 from seriatim_models.explorer.python.event_loop import Timers
+from seriatim_models.explorer.python.execution import PythonExecution
 
 HERE = Path(__file__).with_name("coroutines.py")
 coroutines: Any = load("plain_coroutines", HERE)
@@ -146,3 +148,15 @@ def test_a_timer_that_never_ends_early_hides_the_mistake(monkeypatch: pytest.Mon
 
 def test_the_loop_can_be_read_outside_of_the_sandbox() -> None:
     assert sandbox_loop.EventLoop is sandbox_loop.SelectorEventLoop
+
+
+def test_executions_that_are_over_are_let_go() -> None:
+    """Each makes the classes of `concurrent.futures` anew, by which what is known of classes held all of them."""
+    alive: list[int] = []
+
+    def look(world: World) -> None:
+        last = len(alive) == 110
+        alive.append(sum(type(x) is PythonExecution for x in gc.get_objects()) if last else 0)
+
+    check(coroutines.two_in_threads, max_executions=120, on_execution=look)
+    assert 0 < max(alive) < 80

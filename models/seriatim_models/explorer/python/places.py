@@ -84,6 +84,7 @@ def forget_kinds() -> None:
     """Let go of the classes of executions that are over."""
     _kinds.clear()
     _kinds.update(_KNOWN)
+    written_in_c.cache_clear()
 
 
 def kind_of(kind: type) -> int:

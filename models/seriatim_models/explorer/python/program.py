@@ -27,8 +27,8 @@ COLLECT_EVERY = 50
 """Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
 WORTH_IT = 50
 """Objects of an execution for which that is done: where most are alive, each collection would look at them in vain."""
-FORGET_EVERY = 1000
-"""Executions after which what is known of classes is forgotten: a program may make its own anew in each."""
+SELDOM = 1000
+"""Executions between two where it is not."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,10 @@ class PythonProgram:
         if self.search.stop_at is not None:
             execution.switch = stopping(execution, self.search.stop_at)
         self.executions += 1
-        if self.executions % FORGET_EVERY == 0:
-            forget_classes()
         if self.executions == self.collect_at:
+            forget_classes()  # a class that a program has made holds its module, and that the whole execution
             worth_it = gc.collect() >= WORTH_IT * COLLECT_EVERY
-            self.collect_at += COLLECT_EVERY if worth_it else FORGET_EVERY
+            self.collect_at += COLLECT_EVERY if worth_it else SELDOM
         world.spawn(self._main, name="main")
 
     def _module(self, ex: PythonExecution) -> Any:
