@@ -212,3 +212,68 @@ def test_a_system_without_the_words_is_not_asked_for_them(clock: Clock) -> None:
     assert not any(
         step.delay or step.ttl for s in small_scripts(frozenset(Plain.can)) for step in s
     )
+
+
+class Leased:
+    """A queue whose clients hold a message until its lease is over, whatever becomes of their channels."""
+
+    can = ("publish", "get", "ack", "nack", "lease", "open", "close", "redelivered", "queues")
+
+    def __init__(self, clock: Clock, lease: float, mistake: str = "") -> None:
+        self.clock, self.lease, self.mistake = clock, lease, mistake
+        self.ready: dict[
+            str, list[list[Any]]
+        ] = {}  # place, message, how often given, whether its lease was over
+        self.held: dict[tuple[int, int], tuple[str, list[Any], float]] = {}
+        self.given = self.places = 0
+
+    def open(self, ch: int) -> None: ...
+
+    def close(self, ch: int) -> None: ...
+
+    def publish(self, q: str, m: str) -> None:
+        self.places += 1
+        self.ready.setdefault(q, []).append([self.places, m, 0, False])
+
+    def get(self, ch: int, q: str) -> tuple[str, int, bool, bool] | None:
+        now = self.clock.monotonic()
+        for by, (of, entry, until) in list(self.held.items()):
+            if until < now or (self.mistake == "given-while-held" and not self.ready.get(of)):
+                del self.held[by]
+                self.ready[of] = sorted([*self.ready[of], [*entry[:3], until < now]])
+        if not self.ready.get(q):
+            return None
+        place, m, times, expired = self.ready[q].pop(0)
+        self.given += 1
+        self.held[ch, self.given] = q, [place, m, times + 1, False], now + self.lease
+        return m, self.given, times > 0, expired
+
+    def _settled(self, ch: int, dtag: int) -> tuple[str, list[Any], float]:
+        if (ch, dtag) not in self.held:
+            raise local.Refused("its lease is over")
+        return self.held.pop((ch, dtag))
+
+    def ack(self, ch: int, dtag: int) -> None:
+        self._settled(ch, dtag)
+
+    def nack(self, ch: int, dtag: int) -> None:
+        q, entry, _ = self._settled(ch, dtag)
+        self.ready[q] = sorted([*self.ready[q], entry])
+
+
+@pytest.mark.parametrize("lease", [3600.0, 20e-6])
+def test_a_right_queue_with_leases_passes(clock: Clock, lease: float) -> None:
+    system = Local(lambda: Leased(clock, lease))
+    assert not [c for c in self_test(system) if c.why and not c.skipped] or lease < 1
+    scripts = small_scripts(system.can)
+    scripts += [drawn_script(system.can, random.Random(seed), 30) for seed in range(100)]
+    for script in scripts:
+        assert violated(drive(system, script)) <= {"P8"}, list(
+            map(str, script)
+        )  # its tags are not a channel's
+
+
+def test_who_is_given_what_another_still_holds_is_seen(clock: Clock) -> None:
+    scripts = [drawn_script(frozenset(Leased.can), random.Random(seed), 30) for seed in range(30)]
+    system = Local(lambda: Leased(clock, 3600.0, "given-while-held"))
+    assert any("P2" in violated(drive(system, script)) for script in scripts)

@@ -697,10 +697,9 @@ class _Driver:
         if answer.ok:
             self._settled_for(step.ch, settled, back=bool(requeue))
         self._move(buried, answer.ok)
-        if self._leases:  # of a refused one the lease ran out, and whoever is next has the message
-            channel.outstanding = {
-                t: held for t, held in channel.outstanding.items() if t not in settled
-            }
+        if self._leases and not answer.ok:  # it ran out, and whoever is next has the message
+            for tag in settled:
+                channel.outstanding.pop(tag)
         return self.asked
 
     def _move(self, buried: list[_BegunPublish], done: bool) -> None:

@@ -45,8 +45,8 @@ AGAIN = 2
 """In how many of them it must show the violation to be taken."""
 LONGEST = 40
 """Commands of a client, at most."""
-FAULTS, PACE = 3, 10.0
-"""The most faults of a small workload, and how many commands a second a client makes that is in a hurry."""
+FAULTS, PACE, BUSY = 3, 10.0, 40.0
+"""The most faults of a small workload, and how many commands a second a client makes: a few in a hurry, or many."""
 WELL = 1.0
 """Seconds that nodes have after a fault until the next workload, which shall not show what the fault did."""
 LEFT = re.compile(r"w\d+m\d+\.\d+$")
@@ -114,6 +114,9 @@ def drawn(
     longest = min(LONGEST, 3 + n // 10 if faults is None or faults.nodes == 1 else 10 + n // 2)
     mix = {op: often for op, often in MIX.items() if op in can}
     often, prefetch = REFINED, PREFETCH
+    busy = faults is not None and faults.nodes == 1 and n % 2 == 1
+    if busy:  # a fault takes as long as many commands do, and needs some to find
+        longest = LONGEST
     if faults is None and n % 2:
         mix = {op: chance.choice(OFTEN) for op in MIX | REOPEN if op in can}
         mix["publish"] = max(mix.values()) or 1
@@ -133,14 +136,14 @@ def drawn(
         return ConcurrentWorkload(commands=threads, prefetch=prefetch)
     plan = tuple(
         PlannedFault(
-            after=chance.uniform(0, max(map(len, threads)) / PACE),
+            after=chance.uniform(0, max(map(len, threads)) / (BUSY if busy else PACE)),
             kind=chance.choice(faults.kinds),
             seconds=chance.uniform(0.02, 0.5 if faults.nodes == 1 else 3.0),
             nodes=(chance.randrange(faults.nodes),),
         )
         for _ in range(chance.randint(1, FAULTS))
     )
-    pace = PACE  # in a hurry, for what a fault finds under way
+    pace = BUSY if busy else PACE  # in a hurry, for what a fault finds under way
     if faults.nodes > 1 and chance.random() < 0.5:  # or slowly: other nodes answer meanwhile
         lasts = sum(fault.after + fault.seconds for fault in plan)
         pace = max(1.0, max(map(len, threads)) / lasts)
