@@ -42,6 +42,7 @@ def test_a_chapter_is_run(run: Any) -> None:
 def test_an_exercise_from_start_to_right(run: Any, checkout: Path) -> None:
     assert run("learn", "5", "--start", "mine.py").code == 0
     ran = run("learn", "5", "--check", "mine.py")
+    assert "up to here it could still end well" in ran.out  # as `check` shows it
     assert ran.code == 1
     assert "starved: consumer waits" in ran.out
     assert "resting.set(True)" in ran.out

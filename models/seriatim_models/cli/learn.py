@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import rich_click as click
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -21,6 +21,9 @@ from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.report import lessons
 from seriatim_models.report.lessons import Lesson
 from seriatim_models.report.terminal import quantity, table, titled
+
+if TYPE_CHECKING:
+    from seriatim_models.explorer import Counterexample
 
 READABLE = 100  # columns; longer lines of prose are hard to read, programs are shorter
 
@@ -227,6 +230,18 @@ def give_hint(lesson: Lesson, n: int, console: Console) -> int:
     return 0
 
 
+def _show_interleaving(found: Counterexample, console: Console) -> None:
+    """Print what goes wrong, and of its steps those that matter."""
+    from seriatim_models.report.interleaving_text import InterleavingText
+    from seriatim_models.report.stepper import annotated, story
+
+    shown = annotated(story(found), found)
+    console.print(Text(f"{found.what}, in {quantity(len(shown.steps), 'step')}\n"))
+    console.print(InterleavingText(shown))
+    if shown.no_return:
+        console.print(Text(shown.no_return))
+
+
 def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
     """Check a learner's file and print the result; returns the exit code."""
     from seriatim_models.cli import exercises, learned
@@ -256,6 +271,6 @@ def check_answer(lesson: Lesson, mine: Path, console: Console) -> int:
         console.print(Text(f"{name}: not decided: {last.why}", style="yellow"))
         return 3
     console.print(Text(f"{name}: not yet:", style="bold red"))
-    console.print(Text(last.counterexample.text(console.width)), soft_wrap=True)
+    _show_interleaving(last.counterexample, console)
     console.print(Text(f"a hint: seriatim learn {lesson.number} --hint", style="dim"))
     return 1

@@ -1,0 +1,69 @@
+"""The last column of the table of spec/THREATS.md: what a run of the tests of each row came to.
+
+`python -m seriatim_workshop.threats spec/THREATS.md` runs every test that the page names, the slow ones too (some
+minutes), and writes the page; it ends with 1, and writes nothing, if one of them does not pass.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from pathlib import Path
+
+TEST = re.compile(r"`(tests/[\w/]+\.py::test_\w+)`")
+RAN = re.compile(r"^The last column is of a run of .*$", re.MULTILINE)
+
+
+def outcomes(junit: Path) -> dict[str, Counter[str]]:
+    """Return by test, with all its cases as one, how many passed, were skipped and failed.
+
+    A test is named as the page names it: file, two colons, function.
+    """
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for case in ET.parse(junit).iter("testcase"):  # our own pytest wrote it
+        module, name = case.attrib["classname"], case.attrib["name"].partition("[")[0]
+        tags = {part.tag for part in case}
+        outcome = "failed" if tags & {"failure", "error"} else "skipped" if tags else "passed"
+        found[f"{module.replace('.', '/')}.py::{name}"][outcome] += 1
+    return found
+
+
+def in_words(tests: list[str], found: dict[str, Counter[str]]) -> str:
+    """Return the cell of a row that names these tests."""
+    total = sum((found[test] for test in tests), Counter[str]())
+    return ", ".join(f"{n} {outcome}" for outcome, n in sorted(total.items()))
+
+
+def filled(page: str, found: dict[str, Counter[str]], day: str) -> str:
+    """Return the page with the outcomes in the last cell of each row, and the day of the run above the table."""
+    lines = []
+    for line in page.splitlines():
+        if tests := TEST.findall(line):
+            line = f"{line.rpartition(' | ')[0]} | {in_words(tests, found)} |"
+        lines.append(line)
+    cases = sum(n for counted in found.values() for n in counted.values())
+    ran = f"The last column is of a run of {day}: {len(found)} tests with {cases} cases."
+    return RAN.sub(ran, "\n".join(lines)) + "\n"
+
+
+def main(path: Path) -> int:
+    """Run the tests of the page at `path` and fill it; returns pytest's exit code."""
+    page = path.read_text(encoding="utf-8")
+    tests = sorted(set(TEST.findall(page)))
+    with tempfile.TemporaryDirectory() as folder:
+        junit = Path(folder) / "junit.xml"
+        asked = ["-m", "slow or not slow", "-n", "2", f"--junitxml={junit}", *tests]
+        code = subprocess.run([sys.executable, "-m", "pytest", *asked], check=False).returncode
+        if code == 0:
+            day = datetime.datetime.now(datetime.UTC).date().isoformat()
+            path.write_text(filled(page, outcomes(junit), day), encoding="utf-8")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
