@@ -7,6 +7,8 @@ import shlex
 
 import pytest
 
+from seriatim_models.explorer.testing import explored
+
 pytest_plugins = ["pytester"]
 
 SUITE = """
@@ -118,6 +120,7 @@ def test_failures_end_in_the_own_test_with_a_command_that_replays_them(
     ran.assert_outcomes(failed=4, passed=2)
     shown = ran.stdout.str()
     assert "seriatim_models/" not in shown, "no frame of ours"
+    assert "kwargs = {}" not in shown
     for name, line in LAST_FRAME.items():
         [section] = re.findall(
             rf"^_+ [\w.]*{name}(?:\[[^\n]*)? _+$(.*?)(?=^_{{3,}} |^=+ )",
@@ -130,6 +133,13 @@ def test_failures_end_in_the_own_test_with_a_command_that_replays_them(
         again = run(pytester, *shlex.split(command))
         again.assert_outcomes(failed=1)
         assert command in again.stdout.str(), "the same schedule"
+
+
+def test_a_decorator_without_parentheses_is_named() -> None:
+    def test_it(world: object) -> None: ...
+
+    with pytest.raises(TypeError, match=r"write @explored\(\) above test_it"):
+        explored(test_it)  # type: ignore[arg-type]  # that is the mistake
 
 
 def test_a_failure_of_a_plain_test_is_shown_once(pytester: pytest.Pytester) -> None:
@@ -207,6 +217,7 @@ def test_objects_that_do_not_fit_are_said_at_the_line_of_the_test(
     ran.assert_outcomes(failed=5)
     shown = ran.stdout.str()
     assert "seriatim_models/" not in shown, "no frame of ours"
+    assert "kwargs = {}" not in shown
     assert re.findall(r"^E +TypeError: (.*)$", shown, re.MULTILINE) == [
         "linearizable calls Plain(host): too many positional arguments",
         "linearizable calls Register(): missing a required argument: 'host'",

@@ -56,6 +56,8 @@ def explored(
 
     With `exhaustive` the test fails also if a budget ran out first.
     """
+    if inspect.isfunction(strategy):
+        raise TypeError(f"write @explored() above {strategy.__name__}, with parentheses")
 
     def decorate(function: Callable[..., object]) -> Callable[..., None]:
         def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -68,7 +70,9 @@ def explored(
             judge(program, strategy, exhaustive, {"name": function.__name__, **budgets})
 
         def call(*args: Any, **kwargs: Any) -> None:
-            run(args, kwargs)
+            given = (args, kwargs)
+            del args, kwargs  # pytest would show them above each failure
+            run(*given)
 
         # The last frame of a failure is that of the user's test, at its decorator.
         mine = getattr(function, "__code__", None)
@@ -76,7 +80,7 @@ def explored(
             call.__code__ = call.__code__.replace(
                 co_filename=mine.co_filename,
                 co_name=mine.co_name,
-                co_firstlineno=max(mine.co_firstlineno - 1, 1),
+                co_firstlineno=max(mine.co_firstlineno - 3, 1),
             )
         test = functools.wraps(function)(call)
         signature = inspect.signature(function)
