@@ -390,3 +390,14 @@ def two_in_threads() -> None:
         await asyncio.gather(asyncio.to_thread(hit), asyncio.to_thread(hit))
 
     asyncio.run(both())
+
+
+async def as_they_end() -> None:
+    """`as_completed` makes a set of the coroutines, whose order would be that of their addresses."""
+
+    async def after(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    ended = [await first for first in asyncio.as_completed([after(1), after(2), after(3)])]
+    assert sorted(ended) == [1, 2, 3]

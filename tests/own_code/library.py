@@ -111,6 +111,50 @@ def right_generator() -> None:
     assert got == [0, 1]
 
 
+class Observed:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.called = 0
+
+    def first(self) -> None:
+        self.called += 1
+
+    def second(self) -> None:
+        with self.lock:
+            self.called += 10
+
+
+def right_callbacks_in_a_set() -> None:
+    """The order of C is that of addresses: each execution has the same, whether Python or C goes through them."""
+    subject = Observed()
+    callbacks = {subject.first, subject.second}
+
+    def fire() -> None:
+        for callback in callbacks:
+            with subject.lock:
+                reached = callback == subject.first
+            if reached:
+                break
+
+    def fire_first() -> None:
+        first, _ = list(callbacks)
+        first()
+
+    run(fire, fire_first)
+    assert subject.called == 1
+
+
+def wrong_callbacks_in_a_set() -> None:
+    subject = Observed()
+    callbacks: set[Any] = {subject.first, subject.second}
+
+    def fire() -> None:
+        for callback in callbacks:
+            callback()
+
+    run(fire, lambda: callbacks.add(Observed))
+
+
 def right_logging() -> None:
     LOG.addHandler(logging.NullHandler())
     seen: dict[int, int] = {}

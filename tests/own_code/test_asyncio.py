@@ -34,6 +34,7 @@ coroutines: Any = load("plain_coroutines", HERE)
         ("in_a_thread", None),
         ("two_runs", 1),
         ("imported_only", 2),
+        ("as_they_end", None),
     ],
 )
 def test_right_code_is_exhausted(name: str, traces: int | None) -> None:

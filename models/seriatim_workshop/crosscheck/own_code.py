@@ -128,6 +128,18 @@ LINES: dict[str, tuple[int, list[str]]] = {
         "n = threading.Thread(target=lambda: o.bump())\\nn.start()\\n{inner}\\nn.join()",
         "n = threading.Thread(target=p.bump)\\nn.start()\\n{inner}",
     ]),
+    "match": (1, [
+        "match o:\\n case Thing(x=0):\\n  r.append('zero')\\n case Thing(x=n, y=m):\\n  r.append((n, m is p))",
+        "match lst:\\n case [n]:\\n  r.append(n)\\n case [n, *m] if m:\\n  r.append((n, len(m)))",
+        "match d:\\n case {1: n, **m}:\\n  r.append((shown(n), len(m)))\\n case {}:\\n  r.append('else')",
+        "match o.y, o.x:\\n case Thing(x=n), (0 | 1):\\n  r.append(n)\\n case [n, *_], _:\\n  r.append(n)",
+        "match o.x:\\n case v if v < 2:\\n  r.append(v)",
+    ]),
+    "comprehension": (1, [
+        "r.append([f() for f in [lambda: (e, o.x) for e in lst]])",
+        "r.append([any(n == e for n in lst if n) for e in (1, 2)])", "r.append([e for e in lst if e if o.x])",
+        "r.append({e: (lambda: n)() for e, n in [(1, o.x), (2, len(lst))]}[2])",
+    ]),
     "error": (1, ["try:\\n    {inner}\\n    raise ValueError\\nexcept ValueError as e:\\n    r.append('error')"]),
 }  # fmt: skip
 PLAIN = ("attribute", "global", "closure", "list", "dict", "publish")

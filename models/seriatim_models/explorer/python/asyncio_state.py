@@ -98,6 +98,7 @@ def adapt(name: str, module: types.ModuleType) -> None:
         module.Future.set_exception = keeping
     elif name == "asyncio.tasks":
         del module.Task.__del__
+        own["set"] = _set_of_awaitables
     elif name == "asyncio.base_events":
         del module.BaseEventLoop.__del__
         copy = types.ModuleType("sys")
@@ -117,6 +118,13 @@ def adapt(name: str, module: types.ModuleType) -> None:
         )
     elif name == "asyncio.coroutines" and "_iscoroutine_typecache" in own:
         own["_iscoroutine_typecache"] = NativeSet()
+
+
+def _set_of_awaitables(elements: Any = ()) -> Any:
+    """What `as_completed` makes tasks of: coroutines in the order given, and not in that of their addresses."""
+    if isinstance(elements, set | frozenset) or not any(map(inspect.iscoroutine, elements)):
+        return set(elements)
+    return dict.fromkeys(elements)
 
 
 def refresh(ex: PythonExecution) -> None:

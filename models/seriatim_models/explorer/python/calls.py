@@ -63,6 +63,7 @@ from seriatim_models.explorer.python.iterations import (
     filling,
     gone_through,
     in_one_go,
+    in_order,
     iter_,
     lazy,
     prepared,
@@ -497,7 +498,9 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
         if kind is str:
             shows(args[0] if args else None, site)
         args = tuple(
-            argument
+            (in_order(argument) or argument)
+            if type(argument) in (set, frozenset)
+            else argument
             if type(argument) in PLAIN
             or kind_of(type(argument)) == VIEW
             or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs

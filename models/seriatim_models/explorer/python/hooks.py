@@ -34,7 +34,8 @@ from seriatim_models.explorer.python.containers import (
     runs_text,
 )
 from seriatim_models.explorer.python.execution import LIFETIMES
-from seriatim_models.explorer.python.iterations import for_
+from seriatim_models.explorer.python.iterations import Scoped, ScopedAsync, for_
+from seriatim_models.explorer.python.matching import match_class, match_mapping, match_sequence
 
 
 def stable_hash(obj: Any) -> int:
@@ -115,6 +116,8 @@ HOOKS: dict[str, Any] = {
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
         "compare": compare, "iter": for_, "read": read, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
+        "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
+        "scoped": Scoped, "scoped_async": ScopedAsync,
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

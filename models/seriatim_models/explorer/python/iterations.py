@@ -22,6 +22,7 @@ from seriatim_models.explorer.python.accesses import (
     look_inside,
     now,
     result_of,
+    scope,
     touch_contents,
     unobserved_method,
 )
@@ -60,6 +61,12 @@ CALLED_AT: dict[Any, int] = {
 AT_ONCE = (itertools.product, itertools.permutations, itertools.combinations,
            itertools.combinations_with_replacement)  # fmt: skip
 """Classes whose objects go through what they are given when they are made."""
+
+
+BY_ADDRESS = frozenset((
+    types.CoroutineType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.GeneratorType,
+))  # fmt: skip
+"""Classes of C whose objects have their address for a hash."""
 
 
 class Iteration:
@@ -141,6 +148,34 @@ class CalledByC(Iteration):
         result = library.call(self.function, self.site, *args, **kwargs)
         self.step = -1 if now.execution is None else now.execution.steps
         return result
+
+
+class Scoped:
+    """What a comprehension goes through whose variables an inner function uses: beside each what stands for them."""
+
+    def __init__(self, elements: Any, qualname: str) -> None:
+        self.real = iter(elements)
+        self.scope = scope(qualname)
+
+    def __iter__(self) -> Scoped:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        return self.scope, next(self.real)
+
+
+class ScopedAsync:
+    """The same of an `async for`."""
+
+    def __init__(self, elements: Any, qualname: str) -> None:
+        self.real = aiter(elements)
+        self.scope = scope(qualname)
+
+    def __aiter__(self) -> ScopedAsync:
+        return self
+
+    async def __anext__(self) -> tuple[Any, Any]:
+        return self.scope, await anext(self.real)
 
 
 class Filling:
@@ -251,6 +286,8 @@ def iter_(value: Any, site: int, late: bool = False) -> Any:
     """What somebody goes through; with `late` it is begun by the first step of C code that goes through it."""
     what = kind_of(type(value))
     if what in (CONTAINER, VIEW) and not _has_own(value, "__iter__"):
+        if isinstance(value, set | frozenset) and (ordered := in_order(value)) is not None:
+            return Iteration(value, ordered, site)
         return Iteration(value, None if late else iter(value), site)
     if what == OPAQUE and hasattr(value, "__next__"):
         ex = now.execution
@@ -266,6 +303,44 @@ def iter_(value: Any, site: int, late: bool = False) -> Any:
     if what == INSTANCE:
         unobserved_method(value, "__iter__", site)
     return value
+
+
+class InOrder:
+    """Goes through a set in an order of its own; as in C, it raises if the set has grown or shrunk meanwhile."""
+
+    def __init__(self, elements: set[Any] | frozenset[Any], order: list[Any]) -> None:
+        self.elements, self.size = elements, len(order)
+        self.order = iter(order)
+
+    def __iter__(self) -> InOrder:
+        return self
+
+    def __next__(self) -> Any:
+        if len(self.elements) != self.size:
+            raise RuntimeError("Set changed size during iteration")
+        return next(self.order)
+
+
+def in_order(elements: set[Any] | frozenset[Any]) -> InOrder | None:
+    """A set that C orders by addresses, in an order that is the same in each execution; None of all other sets."""
+    if now.execution is None or not any(
+        type(element) in BY_ADDRESS or isinstance(element, type) for element in elements
+    ):
+        return None
+    return InOrder(elements, sorted(elements, key=_order))
+
+
+def _order(element: Any) -> tuple[str, int, int, str]:
+    """Where an element stands: by when it, or the object whose method it is, was made; and by its source."""
+    ex = now.execution
+    assert ex is not None
+    made = next((k for k, (c, _) in enumerate(ex.coroutines) if c is element), 0)
+    owner = ex.records.get(id(getattr(element, "__self__", element)))
+    of_owner = 0 if owner is None else (owner.maker << 32) + owner.number
+    name = f"{getattr(element, '__module__', '')} {getattr(element, '__qualname__', '')}"
+    code = getattr(element, "__code__", None)
+    line = 0 if code is None else code.co_firstlineno
+    return type(element).__name__, made or of_owner, line, name
 
 
 def in_one_go(ex: PythonExecution, arguments: tuple[Any, ...], site: int) -> None:

@@ -11,6 +11,7 @@ What the inserted calls do is in `hooks` and what that names. Here is only where
 | `f(a)` | `__s_call__(f, site, a)`: C code that reads or changes a container is an access |
 | `a + b`, `a += b`, `a == b`, `a in b` | `__s_binary__`, `__s_inplace__`, `__s_compare__`, if of containers |
 | `for x in a`, `if a`, `*a`, f-strings, unpacking | `__s_iter__(a, site)`, `__s_read__(a, site)` |
+| `match a` | a chain of `if`, see `patterns` |
 | `[...]`, `{...}`, comprehensions | `__s_made__(..., site)`: a container gets its name where it is made |
 
 Shared variables are the closure variables and rebound globals of `scopes`. Line numbers stay, so tracebacks show the
@@ -25,6 +26,7 @@ import hashlib
 from types import CodeType
 from typing import NamedTuple
 
+from seriatim_models.explorer.python.patterns import Conditions, condition
 from seriatim_models.explorer.python.scopes import Scope, ScopeFinder
 
 
@@ -139,7 +141,7 @@ class Rewriter(ast.NodeTransformer):
         """The name of what stands for the scope of a shared variable; "" if `name` is no such variable here."""
         owner = self.scope.owner(name)
         if owner is not None:
-            return owner.token if name in owner.cells and owner.kind == "function" else ""
+            return owner.token if name in owner.cells else ""
         if name in self.watched_globals and not self._own_class_attribute(name):
             return MODULE_TOKEN
         return ""
@@ -253,25 +255,44 @@ class Rewriter(ast.NodeTransformer):
         go_through = self.visited if generator.is_async else self.iterated
         return go_through(generator.iter)
 
+    def _with_scope(
+        self, generator: ast.comprehension, scope: Scope, iterated: ast.expr
+    ) -> ast.expr:
+        """What the first `for` goes through, each element beside what stands for the comprehension's variables."""
+        name = "__s_scoped_async__" if generator.is_async else "__s_scoped__"
+        called = ast.Name(name, ast.Load())
+        made = ast.Call(called, [iterated, ast.Constant(scope.qualname)], [])
+        return ast.copy_location(made, iterated)
+
+    def _bound(self, statement: ast.stmt, node: ast.expr) -> ast.comprehension:
+        """`x = v` within a comprehension: `for x in (v,)`."""
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            raise Unrewritable(
+                f"{self.path}:{node.lineno}: this comprehension stores into an attribute or an item: "
+                "write a for statement"
+            )
+        once = ast.Tuple([statement.value], ast.Load())
+        return ast.comprehension(statement.targets[0], once, [], 0)
+
     def _comprehension(self, node: ast.expr) -> ast.expr:
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
         scope = self.scopes[node]
-        if scope.cells:
-            raise Unrewritable(
-                f"{self.path}:{node.lineno}: a function in this comprehension uses its variable "
-                f"{', '.join(sorted(scope.cells))}, which the comprehension rebinds: give it to the function "
-                "as a default argument"
-            )
         first = self._generated(generators[0])
+        if scope.cells:
+            first = self._with_scope(generators[0], scope, first)
         around, self.scope = self.scope, scope
+        rewritten: list[ast.comprehension] = []
         for k, generator in enumerate(generators):
             generator.iter = first if k == 0 else self._generated(generator)
-            if self._instrumented(generator.target):
-                raise Unrewritable(
-                    f"{self.path}:{node.lineno}: this comprehension stores into an attribute, an item or a shared "
-                    "variable: write a for statement"
-                )
-            generator.ifs = [self.read(condition) for condition in generator.ifs]
+            after: list[ast.stmt] = []
+            generator.target = self.plain(generator.target, after, node)
+            if k == 0 and scope.cells:
+                token = ast.Name(scope.token, ast.Store())
+                generator.target = ast.Tuple([token, generator.target], ast.Store())
+            rewritten += [generator, *(self._bound(each, node) for each in after)]
+            conditions, generator.ifs = generator.ifs, []  # behind what binds the names
+            rewritten[-1].ifs = [self.read(condition) for condition in conditions]
+        node.generators = rewritten  # type: ignore[attr-defined]
         if isinstance(node, ast.DictComp):
             node.key, node.value = self.visited(node.key), self.visited(node.value)
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
@@ -663,21 +684,35 @@ class Rewriter(ast.NodeTransformer):
         node.body = [*before, *self.block(node.body)]
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        """`match a`: the subject is read; patterns that look into attributes are not observed."""
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
+        """`match a`: a chain of `if`, see `patterns`."""
+        conditions = Conditions(self.temporary, self.visited, self.hook)
+        subject, value = conditions.held(self.visited(node.subject))
+        assert isinstance(subject, ast.NamedExpr)
+        branches: list[tuple[ast.match_case, ast.expr]] = []
         for case in node.cases:
-            for part in ast.walk(case.pattern):
-                if isinstance(part, ast.MatchClass) and (part.patterns or part.kwd_patterns):
-                    raise Unrewritable(
-                        f"{self.path}:{node.lineno}: a class pattern reads attributes where no schedule can "
-                        "interrupt it: compare the attributes with if"
-                    )
-        node.subject = self.read(node.subject)
-        for case in node.cases:
-            if case.guard is not None:
-                case.guard = self.read(case.guard)
-            case.body = self.block(case.body)
-        return node
+            conditions.captured = {}
+            tests = conditions.tests(case.pattern, value)
+            bindings: list[ast.expr] = []
+            for name, held in conditions.captured.items():
+                target = ast.copy_location(ast.Name(name, ast.Store()), case.pattern)
+                kept: ast.expr = ast.Name(held, ast.Load())
+                token = self.token(name)
+                if token:
+                    kept = self._cell_set(case.pattern, token, name, kept)
+                bindings.append(ast.NamedExpr(target, kept))
+            guard = None if case.guard is None else self.read(case.guard)
+            test = condition(tests, bindings, guard)
+            branches.append((case, ast.copy_location(test, case.pattern)))
+        released = [
+            ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None))
+            for name in conditions.names
+        ]
+        chain: list[ast.stmt] = [ast.copy_location(each, node) for each in released]
+        for case, test in reversed(branches):
+            body = [*(ast.copy_location(each, node) for each in released), *self.block(case.body)]
+            chain = [ast.copy_location(ast.If(test, body, chain), case.pattern)]
+        return [ast.copy_location(ast.Assign([subject.target], subject.value), node), *chain]
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         """`assert a == b`: without a message it says what the two sides were."""

@@ -130,6 +130,12 @@ class ScopeFinder(ast.NodeVisitor):
 
     visit_MatchStar = visit_MatchAs
 
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        """Bind what a pattern captures of all other keys."""
+        if node.rest:
+            self._bind(node.rest)
+        self.generic_visit(node)
+
     # -- scopes -----------------------------------------------------------------------------------------------------
 
     def _inside(self, node: ast.AST, kind: str, name: str, parts: Iterable[ast.AST]) -> Scope:
