@@ -73,6 +73,19 @@ def test_rejects_an_unknown_system() -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize(("asked", "code"), [(["rabbitmq-classic"], 3), ([], 0)])
+def test_what_was_asked_for_by_name_and_not_run_is_no_success(
+    asked: list[str], code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def not_here(listed: Listed, bounds: SearchBounds) -> run.SystemRow:
+        return run.SystemRow(
+            id=listed.id, title=listed.title, promise=listed.promise, not_run="no server"
+        )
+
+    monkeypatch.setattr(run, "run_system", not_here)
+    assert run.main([*asked, "--out", str(tmp_path)]) == code
+
+
 def test_a_name_stands_for_all_that_begin_with_it() -> None:
     assert [s.id for s in run.chosen(["rabbitmq"])] == [
         "rabbitmq-classic",

@@ -346,7 +346,10 @@ def chosen(names: Sequence[str]) -> list[ChaosCase]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cases that are named (all) and print what was found; 1 if a violation was not known."""
+    """Run the cases that are named (all) and print what was found.
+
+    Returns 1 if a violation was not known, and 3 if a case that was asked for by name was not run.
+    """
     parser = argparse.ArgumentParser(description=__doc__, prog="make chaos")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--seed", type=int, default=1)
@@ -355,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, help="write the rows of all cases into this page")
     asked = parser.parse_args(arguments)
     asked.out.mkdir(parents=True, exist_ok=True)
-    news = []
+    news, missed = [], []
     for case in chosen(asked.cases):
         row = run_case(case, asked.seed, asked.out, asked.factor)
         kept = asked.out / f"{case.id.replace('/', '-')}.row.json"
@@ -363,6 +366,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(summary(row), flush=True)
         news += [f"{row.id} violates {p}" for p in row.violates if p not in case.known]
         news += [f"{row.id} ended early: {row.ended}"] if row.ended else []
+        missed += [row.id] if row.not_run and asked.cases else []
     if asked.table is not None:
         paths = [asked.out / f"{case.id.replace('/', '-')}.row.json" for case in CASES]
         rows = [msgspec.json.decode(p.read_bytes(), type=ChaosRow) for p in paths if p.exists()]
@@ -370,7 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked.table.write_text(before + "\n".join(table(rows)) + "\n", encoding="utf-8")
     for each in news:
         print(f"NEW: {each}", file=sys.stderr)
-    return 1 if news else 0
+    return 1 if news else 3 if missed else 0
 
 
 if __name__ == "__main__":

@@ -117,6 +117,10 @@ def install_need(need: SystemNeed, here: Path, search: list[str]) -> dict[str, s
     return {"go": str(_go())}
 
 
+LOCKED = "DPkg::Lock::Timeout=300"
+"""How many seconds to wait for another installation."""
+
+
 def needed(package: str, program: str, search: list[str] | None = None) -> None:
     """See that a program is there, installing its Debian package if that can be done. Raises `NotHere`."""
     if _which(program, search):
@@ -125,12 +129,13 @@ def needed(package: str, program: str, search: list[str] | None = None) -> None:
         raise NotHere(f"{program} is not installed (Debian: apt-get install {package})")
     # As if in single-user mode, so that the package does not start a service of its own.
     quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    apt = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    apt = ["apt-get", "-qq", "-o", LOCKED]
+    asked = [*apt, "install", "-y", "--no-install-recommends", package]
     try:
-        install(apt, quiet)
+        install(asked, quiet)
     except NotHere:
-        install(["apt-get", "update", "-qq"], quiet)
-        install(apt, quiet)
+        install([*apt, "update"], quiet)
+        install(asked, quiet)
     if not _which(program, search):
         raise NotHere(f"{package} is installed and has no {program}")
 
