@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.history import Event, Header, write_history
+from seriatim_models.history import Event, Header, HistoryError, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox.offsets import LogReader
+from seriatim_models.properties.standing import confirmed, in_recorded_order
 
 ANY = {p.id: p for p in PROFILES["any"].properties}
 Line = tuple[str, str, dict[str, Any]]
@@ -406,7 +407,8 @@ def never_answered(answered: bool) -> list[Event]:
         ("get", "", {"proc": "w", "q": "q", "m": "m"}),
         ("ack", "invoke", ack),
         *([("ack", "ok", ack)] if answered else []),
-        ("get", "", {"proc": "v", "q": "q", "m": "m"}),
+        ("get", "invoke", {"proc": "v", "q": "q", "op": 2}),
+        ("get", "ok", {"proc": "v", "q": "q", "m": "m", "op": 2}),
     )
 
 
@@ -440,3 +442,129 @@ def test_connections_without_names_are_those_of_their_recorders() -> None:
 
     assert verdict("P8", [*first_of("a"), *first_of("b")]) is not Verdict.VIOLATED
     assert verdict("P8", [*first_of("a"), *first_of("a")]) is Verdict.VIOLATED
+
+
+def moved_on(begun_before: bool) -> list[Event]:
+    """A message goes from one queue to the next; each call is one line, written down when it has returned."""
+    ms = 1_000_000
+    lines = events(
+        ("get", "", {"proc": "s", "q": "a", "m": "m", "autoack": True}),
+        ("publish", "", {"proc": "s", "q": "b", "m": "m"}),
+        ("publish", "", {"proc": "p", "q": "a", "m": "m"}),
+    )
+    begun = (0, 2 * ms, 0 if begun_before else 2 * ms)
+    ended = (ms, 2 * ms, 3 * ms)
+    return [
+        msgspec.structs.replace(e, t_lo=lo, t_hi=hi)
+        for e, lo, hi in zip(lines, begun, ended, strict=True)
+    ]
+
+
+def asked_again(gave_up: bool) -> list[Event]:
+    """A worker calls a second time, when it has given up waiting for the first answer, or still waits."""
+    w = {"proc": "w", "conn": "c"}
+    history = events(
+        ("rpc", "invoke", {**w, "op": 1}),
+        *([("rpc", "info", {**w, "op": 1})] if gave_up else []),
+        ("rpc", "invoke", {**w, "op": 2}),
+        ("rpc", "ok", {**w, "op": 2}),
+        ("rpc", "ok", {**w, "op": 1}),
+    )
+    return [msgspec.structs.replace(e, lvl="wire") for e in history]
+
+
+def old_receipt(late: bool) -> list[Event]:
+    """A worker's lease has run out; it settles while another one asks for the message, or long before."""
+    v, w = {"proc": "v", "q": "q"}, {"proc": "w", "q": "q"}
+    ack: Line = ("ack", "invoke", {**v, "ms": ["m"], "op": 2})
+    acked: Line = ("ack", "ok", {**v, "ms": ["m"], "op": 2})
+    asks: Line = ("get", "invoke", {**w, "op": 3})
+    return events(
+        ("publish", "invoke", {"proc": "p", "q": "q", "m": "m", "op": 9}),
+        ("get", "invoke", {**v, "op": 1}),
+        ("get", "ok", {**v, "m": "m", "op": 1}),
+        *([asks, ack, acked] if late else [ack, acked, asks]),
+        ("get", "ok", {**w, "m": "m", "op": 3}),
+    )
+
+
+def row_lock(killed: bool) -> list[Event]:
+    """A worker with a connection of its own has a row; it is killed, of which nobody knows, or polls on."""
+    v, w = {"conn": "v", "q": "q"}, {"conn": "w", "q": "q"}
+    return events(
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": "m", "op": 9}),
+        ("get", "invoke", {**v, "op": 1}),
+        ("get", "ok", {**v, "m": "m", "op": 1}),
+        ("get", "invoke", {**w, "op": 2}),
+        ("get", "ok", {**w, "m": "m", "op": 2}),
+        *([] if killed else [("get", "invoke", {**v, "op": 3})]),
+    )
+
+
+def shared_positions(acked: bool) -> list[Event]:
+    """Workers of one group are handed out what has positions; they settle one by one, or read a log."""
+    g = {"q": "q", "ctag": "g", "part": 0}
+    return events(
+        ("deliver", "", {**g, "m": "m2", "pos": 2}),
+        *([("ack", "", {**g, "ms": ["m2"]})] if acked else []),
+        ("deliver", "", {**g, "m": "m0", "pos": 0}),
+    )
+
+
+def counted_positions(counted: bool) -> list[Event]:
+    """A message comes again between others of its log, and its count says so or not."""
+    g = {"q": "q", "ctag": "g", "proc": "w", "part": 0}
+    return events(
+        *[("deliver", "", {**g, "m": f"m{n}", "pos": n, "attempt": 1}) for n in range(3)],
+        ("deliver", "", {**g, "m": "m0", "pos": 0, "attempt": 2 if counted else 1}),
+        ("deliver", "", {**g, "m": "m3", "pos": 3, "attempt": 1}),
+    )
+
+
+def another_clock(alone: bool) -> list[Event]:
+    """A publish of one line, and a delivery that stands before it; of another clock, so without a time, or not."""
+    given, sent = events(
+        ("deliver", "", {"conn": "c", "ch": 1, "q": "q", "m": "m"}),
+        ("publish", "", {"conn": "p", "ch": 1, "q": "q", "m": "m"}),
+    )
+    sent = msgspec.structs.replace(sent, t_lo=sent.t)
+    return [msgspec.structs.replace(given, t=None) if alone else given, sent]
+
+
+@pytest.mark.parametrize(
+    ("id", "history"),
+    [
+        ("P1", moved_on),
+        ("P1", old_receipt),
+        ("P1", another_clock),
+        ("P2", row_lock),
+        ("P13", asked_again),
+        ("P15", shared_positions),
+        ("P15", counted_positions),
+    ],
+)
+def test_what_workers_and_pipelines_may_do_is_not_reported(
+    id: str, history: Callable[[bool], list[Event]]
+) -> None:
+    """Found by systems written from their public documentation; the mistake stands beside each."""
+    assert verdict(id, history(True)) is not Verdict.VIOLATED
+    shown = confirmed(ANY[id], ANY[id].check(complete(history(False))))
+    assert shown.verdict is Verdict.VIOLATED
+    assert ANY[id].check_witness(in_recorded_order(shown.witness)).verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("clocks", [("a", "b"), ("a", "a")])
+def test_recorders_with_clocks_of_their_own_are_refused_wherever_they_say_so(
+    clocks: tuple[str, str], tmp_path: Path
+) -> None:
+    for rec, clk in zip("xy", clocks, strict=True):
+        history = events(("note", "", {}), rec=rec)
+        history = [msgspec.structs.replace(e, clk=clk) for e in history]
+        write_history(tmp_path / f"{rec}.jsonl", history, Header(run="r", rec=rec))
+    if clocks[0] == clocks[1]:
+        assert len(audit_paths([tmp_path]).runs) == 1
+        return
+    with pytest.raises(
+        HistoryError, match=r"y\.jsonl: field clk: run r has clock 'b' here and 'a'"
+    ):
+        audit_paths([tmp_path])

@@ -163,26 +163,40 @@ def plan(paths: Iterable[str | Path]) -> Plan:
             headers[n] = source, begun, begun.run
     runs: dict[str, dict[str, list[Source]]] = defaultdict(lambda: defaultdict(list))
     clocks: dict[str, tuple[str, str]] = {}
+
+    def check_clock(run: str, path: str, mine: str) -> None:
+        clk, other = clocks.setdefault(run, (mine, path)) if mine else ("", "")
+        if clk != mine:
+            raise HistoryError(f"{path}: {two_clocks(run, mine, clk, other)}")
+
     for source, header, run in headers:
         runs[run][header.rec].append(source)
-        if header.clk:
-            clk, other = clocks.setdefault(run, (header.clk, source.path))
-            if clk != header.clk:
-                raise HistoryError(f"{source.path}: {two_clocks(header, clk, other)}")
+        check_clock(run, source.path, header.clk)
     plans = [
         RunPlan(run, [_in_order(parts) for _, parts in sorted(recorders.items())])
         for run, recorders in sorted(runs.items())
     ]
+    for planned in plans:
+        for first, *_ in planned.recorders if len(planned.recorders) > 1 else ():
+            check_clock(planned.run, first.path, first_clock(first.path))
     if not plans:
         raise HistoryError(f"{refused[0].source}: {refused[0].reason}")
     return Plan(plans, refused)
 
 
-def two_clocks(header: Header, clk: str, other: str) -> str:
-    """Why a file of that header is refused, if `other` of the same run has the clock `clk`."""
+def first_clock(path: str) -> str:
+    """The clock of the first event of a file; empty if it names none or cannot be read."""
+    try:
+        return next((e.clk for e in Reader(path) if isinstance(e, Event)), "")
+    except HistoryError:
+        return ""  # whoever reads all of it says so
+
+
+def two_clocks(run: str, mine: str, clk: str, other: str) -> str:
+    """Why a file with the clock `mine` is refused, if `other` of the same run has the clock `clk`."""
     return (
-        f"line 1: field clk: run {header.run} has clock {header.clk!r} here "
-        f"and {clk!r} in {other}, and times of two clocks do not compare"
+        f"field clk: run {run} has clock {mine!r} here and {clk!r} in {other}, and times of two clocks do not compare: "
+        f"record all of a run by one clock, or in one file"
     )
 
 

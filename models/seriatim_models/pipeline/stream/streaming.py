@@ -59,7 +59,7 @@ from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/6"
+SCHEMA = "seriatim-stream/7"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -466,16 +466,19 @@ class Stream:
                     state.orphans[path] = changed
                     return
                 header = begun or header
-            first = next((e.i for e in Reader(path, run=own) if isinstance(e, Event)), 0)
-            if header.clk:
-                clk, other = state.clocks.setdefault(header.run, (header.clk, path))
-                if clk != header.clk:
-                    raise HistoryError(two_clocks(header, clk, other))
+            first = next((e for e in Reader(path, run=own) if isinstance(e, Event)), None)
+            # What a later part of a recorder begins with may be of another clock.
+            mine = header.clk or (first.clk if first and first.i <= 1 else "")
+            if mine:
+                clk, other = state.clocks.setdefault(header.run, (mine, path))
+                if clk != mine:
+                    raise HistoryError(two_clocks(header.run, mine, clk, other))
         except HistoryError as error:
             state.refused.append(whole(path, error))
             state.unread[path] = stamp
             return
-        arrived[header.run].append(ArrivedFile(path, header.rec, first, changed, begun))
+        at = first.i if first else 0
+        arrived[header.run].append(ArrivedFile(path, header.rec, at, changed, begun))
 
     def _continued(
         self,

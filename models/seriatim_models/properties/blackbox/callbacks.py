@@ -107,6 +107,8 @@ class Calls(msgspec.Struct):
     answered: dict[int, Event] = {}
     partial: bool = False
     """Lines were lost: a reply may belong to a call that is not known."""
+    unknown: dict[int, Event] = {}
+    """Calls that nobody waits for any more, though nobody knows their outcome; the latest `ANSWERED_KEPT`."""
 
 
 ANSWERED_KEPT = (
@@ -119,8 +121,9 @@ class CallReply(ChannelProperty[Calls]):
     what was asked and what was answered), and at the wire also a call.
 
     A reply without a call, where its connection's calls are recorded, a second reply, and a reply to another call's
-    key violate it. Two calls of one channel at a
-    time violate it at the wire and inside the broker; above a client library the second may be waiting for the first.
+    key violate it. Two calls of one channel at a time violate it at the wire and inside the broker; above a client
+    library the second may be waiting for the first. A call of unknown outcome (`info`) has ended for its caller; its
+    reply may still come.
     """
 
     id = "P13"
@@ -153,16 +156,16 @@ class CallReply(ChannelProperty[Calls]):
             state.waiting[event.op] = event
         elif event.ph == "ok":
             self._reply(state, event, by, tally)
-        elif event.ph == "fail":
-            state.waiting.pop(event.op, None)
+        elif event.ph in ("fail", "info"):
+            call = state.waiting.pop(event.op, None)
+            if call is not None and event.ph == "info":
+                _keep(state.unknown, event.op, call)
 
     def _reply(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         assert event.op is not None
-        call = state.waiting.pop(event.op, None)
+        call = state.waiting.pop(event.op, None) or state.unknown.pop(event.op, None)
         before = state.answered.get(event.op)
-        state.answered[event.op] = event
-        if len(state.answered) > ANSWERED_KEPT:
-            del state.answered[next(iter(state.answered))]
+        _keep(state.answered, event.op, event)
         if call is None and before is None and state.partial:
             tally.untestable += 1
             return
@@ -189,3 +192,10 @@ class CallReply(ChannelProperty[Calls]):
         summary = self.combine(self.begin(), self.map(witness))
         summary.tally.kinds.begun |= {CallKind(e.conn, "rpc") for e in witness}
         return self.finish(summary)
+
+
+def _keep(of: dict[int, Event], op: int, event: Event) -> None:
+    """Remember the latest `ANSWERED_KEPT` operations."""
+    of[op] = event
+    if len(of) > ANSWERED_KEPT:
+        del of[next(iter(of))]

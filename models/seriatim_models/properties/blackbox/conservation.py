@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -116,7 +117,8 @@ class Conservation(LifecycleProperty):
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, if the
       history records no publish's beginning, or of this message only an answer that came later.
     - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
-      settlement certainly took effect: its channel answered a later call (`sessions`). Open otherwise, if the
+      settlement certainly took effect: its channel answered a later call (`sessions`), or that of a worker without a
+      session was answered before the message was asked for again. Open otherwise, if the
       settlement failed or its outcome is unknown, and for messages that were published more than once.
     - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
       Drained means that somebody saw depth 0 after the last traffic, and that the end of every channel that had
@@ -280,11 +282,12 @@ class Conservation(LifecycleProperty):
         tested = summary.tested - excused
         untestable = summary.untestable + excused
         by_message: dict[str, list[list[Step]]] = {}
-        sent: dict[str, PlacedEvent] = {}
+        sent: dict[
+            str, list[PlacedEvent]
+        ] = {}  # of each message, to whatever queue, the first sent first
         for key, birth in summary.births.items():
-            m = key.m
-            if birth.sent and (m not in sent or birth.sent.pos < sent[m].pos):
-                sent[m] = birth.sent
+            if birth.sent:
+                insort(sent.setdefault(key.m, []), birth.sent, key=lambda placed: placed.pos)
         for key, steps in summary.lifecycles.items():
             by_message.setdefault(key.m, []).append(steps)
             first = next((s for s in steps if s.kind == ACQUIRED), None)
@@ -340,6 +343,7 @@ class Conservation(LifecycleProperty):
             and not summary.may_precede(suspect.after, suspect.before)
             and not summary.copied(suspect.after.event)
             and not summary.may_die(settled)
+            and not _too_late(summary, settled, suspect.after)
         )
 
     def _came_back(
@@ -375,25 +379,28 @@ class Conservation(LifecycleProperty):
             return in_order([suspect.before, settled, after, *shown, *faults])
         took_effect = settled.event.ev in ACQUIRES or settled.event.lvl in EXACT or _own(suspect)
         effect = [] if took_effect else summary.sessions.proof(settled.by)
+        if (answer := summary.confirmed.get(command(settled.event))) and not took_effect:
+            effect.append(answer)
         if not _own(suspect):
             effect += summary.proof_that_there(settled.by, suspect.after.event)
         kept = summary.proof_that_kept(suspect.after, suspect.before)
         return in_order([suspect.before, settled, suspect.after, *effect, *kept])
 
     def _phantom(
-        self, summary: ConservationSummary, sent: dict[str, PlacedEvent], first: Step
+        self, summary: ConservationSummary, sent: dict[str, list[PlacedEvent]], first: Step
     ) -> tuple[str | None, list[Event]]:
         """Why the first delivery of a message comes from nowhere; empty if it does not, None if that is open."""
         m, i = first.event.m, first.event.i
-        begun = sent.get(m)
+        births = sent.get(m, [])
+        begun = births[0] if births else None
         if begun and begun.pos < first.pos:
             return "", []
         calls = summary.published or any(b.begins for b in summary.births.values())
         if not calls or summary.gap_between(-1, first.pos):
             return None, []
-        if begun and begun.event.ph in ("ok", "info"):
+        if any(b.event.ph in ("ok", "info") for b in births):
             return None, []  # of an answer alone nobody knows when the call began
-        if begun and _stamped_before(begun.event, first.event):
+        if any(_stamped_before(b.event, first.event) for b in births):
             return None, []
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
@@ -522,16 +529,33 @@ class Conservation(LifecycleProperty):
         return not answers or released.pos < look.rest
 
 
+def _too_late(summary: ConservationSummary, settled: Step, after: Step) -> bool:
+    """Whether a worker without a session may have settled a message when that was somebody else's already: its lease
+    had run out, and a settlement with an old receipt is answered well and does nothing (Amazon SQS, DeleteMessage).
+    So the message must have been handed out again after the answer, and to nobody unseen before.
+    """
+    event, again = settled.event, after.event
+    if settled.by.ch is not None or settled.by.conn or event.lvl in EXACT or event.ev in ACQUIRES:
+        return False
+    traffic = summary.traffic
+    if not {event.q, again.q, ""}.isdisjoint(traffic.unseen):
+        return True
+    answer = summary.confirmed.get(command(event), PlacedEvent(settled.pos, event))
+    if again.t_lo is None or answer.event.t is None:
+        return after.pos < answer.pos or after.by != settled.by
+    return again.t_lo < answer.event.t
+
+
 def _stamped_before(sent: Event, given: Event) -> bool:
     """Whether a publish can have begun before a delivery, though it was recorded behind it.
 
     Their times may say so; at the same instant one recorder's order counts, and that of two says nothing. Above a
     client library a publish without phases and bounds may be written down when the call returns.
     """
-    if sent.ph == "" and sent.t_lo is None and sent.lvl in ("", "api"):
-        return True
     begun = sent.t if sent.t_lo is None else sent.t_lo
     until = given.t if given.t_hi is None else given.t_hi
+    if sent.ph == "" and (sent.t_lo is None or until is None) and sent.lvl in ("", "api"):
+        return True
     if begun is None or until is None:
         return False
     return begun < until or (begun == until and sent.rec != given.rec)

@@ -173,8 +173,8 @@ class Lifecycles(msgspec.Struct):
     sweeps: dict[Holder, list[Sweep]] = {}
     voided: dict[Command, str] = {}
     """Settlements that failed, or whose outcome is unknown."""
-    confirmed: dict[Command, None] = {}
-    """Settlements of workers without a session that were answered."""
+    confirmed: dict[Command, PlacedEvent] = {}
+    """Settlements of workers without a channel, and their answers."""
     expired: list[LifecycleKey] = []
     """Lifecycles that had a lease that ran out, whenever that was."""
     dead: list[str] = []
@@ -214,7 +214,8 @@ class Lifecycles(msgspec.Struct):
 
     def may_end(self, taken: Step, before: int) -> bool:
         """Whether the session that an acquisition belongs to may have ended before a position."""
-        return not self.sessions.lasts(taken.by, before, taken.event.lvl)
+        polled = taken.event.ev == "get"
+        return not self.sessions.lasts(taken.by, before, taken.event.lvl, polled=polled)
 
     def may_be_gone(self, by: Holder, at: int, again: Event) -> bool:
         """Whether a session may have ended silently before a message came back. The broker says so by marking it as
@@ -300,8 +301,10 @@ class Lifecycles(msgspec.Struct):
             return False
         if event.lvl in EXACT:
             return True
+        if settled.by.ch is None and command(event) in self.confirmed:
+            return True
         if settled.by.ch is None and not settled.by.conn:
-            return event.ph != "invoke" or command(event) in self.confirmed
+            return event.ph != "invoke"
         return self.sessions.answered_after(settled.by, settled.pos)
 
 
@@ -404,6 +407,8 @@ class LifecycleProperty(Property[Lifecycles]):
         ev = event.ev
         if ev == "get" and not event.m:
             out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)
+            if event.conn and event.ch is None:
+                out.sessions.polled[connection(holder(event))] = PlacedEvent(out.n, event)
         if acquires(event):
             self._acquired(out, event)
         elif ev in SETTLES:
@@ -432,8 +437,8 @@ class LifecycleProperty(Property[Lifecycles]):
     def _settled(self, out: Lifecycles, event: Event) -> None:
         if event.ph in ("fail", "info"):
             out.voided[command(event)] = event.ph
-        elif event.ph == "ok" and event.ch is None and not event.conn:
-            out.confirmed[command(event)] = None
+        elif event.ph == "ok" and event.ch is None:
+            out.confirmed[command(event)] = PlacedEvent(out.n, event)
         if answer_alone(event) and (by := connection(holder(event))) not in out.unbegun:
             out.unbegun.append(by)
         if not began(event):
@@ -466,7 +471,9 @@ class LifecycleProperty(Property[Lifecycles]):
             moved_sweeps = (Sweep(s.pos + shift, s.through, s.final, s.answer) for s in sweeps)
             left.sweeps.setdefault(by, []).extend(moved_sweeps)
         left.voided |= right.voided
-        left.confirmed |= right.confirmed
+        left.confirmed |= {
+            key: PlacedEvent(p.pos + shift, p.event) for key, p in right.confirmed.items()
+        }
         left.expired += [k for k in right.expired if k not in left.expired]
         left.unbegun += [by for by in right.unbegun if by not in left.unbegun]
         left.declared += [q for q in right.declared if q not in left.declared]

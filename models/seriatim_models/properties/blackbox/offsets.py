@@ -123,6 +123,8 @@ class PartitionState(msgspec.Struct):
     """Two messages were seen at one position, or one was put before another: partitions are left out of the
     recording.
     """
+    disordered: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    """Steps back, and positions left out; see `ONE_BY_ONE`."""
     nameless: dict[Holder, bool] = {}
     """Those that name no group, the latest that was given something last: they may be of one group, or of several.
     Whether each has moved the position from which its group reads on.
@@ -233,7 +235,15 @@ class Logs(msgspec.Struct):
     unnamed: dict[tuple[str, Holder], int] = {}
     """How often members that only their group names began to read a topic without an end: they may be several."""
     deleted: list[PartitionState] = []
-    """Of topics that are no more, the counts."""
+    """Of topics that are no more, the counts; those of other positions than could be told are untestable there."""
+    acked: dict[str, None] = {}
+    """Topics of which messages are acknowledged."""
+    moved: dict[str, None] = {}
+    """Topics in which a position is committed or sought."""
+
+    def one_by_one(self, q: str) -> bool:
+        """Whether a topic's messages are acknowledged one by one, and no position is ever stored."""
+        return q in self.acked and q not in self.moved
 
 
 def _vanishes(state: Logs, q: str) -> bool:
@@ -246,6 +256,10 @@ POSITIONS_KEPT = (
 )
 
 
+ONE_BY_ONE = (
+    "but its messages are acknowledged one by one, so that each may be anybody's, and come again if that is late: "
+    "record `attempt` and who reads (`ctag` and `proc`), or `commit` if positions are stored"
+)
 DIVIDED = "but its positions may be of several partitions: record `part`, 0 if there is one"
 
 
@@ -291,7 +305,18 @@ class LogReader(SequentialProperty[Logs]):
     case = "a reader that is given one position of a partition after another"
     scope = "queue"
     reads = frozenset(
-        {"publish", "deliver", "get", "commit", "seek", "nack", "reject", "declare", "consume"}
+        {
+            "publish",
+            "deliver",
+            "get",
+            "commit",
+            "seek",
+            "ack",
+            "nack",
+            "reject",
+            "declare",
+            "consume",
+        }
         | {"ch_open", "ch_close", "conn_close", "conn_drop", "cancel", "delete", GAP}
     )
     summary_type = AggregationState[Logs]
@@ -333,6 +358,8 @@ class LogReader(SequentialProperty[Logs]):
             if isinstance(attempts, int):
                 topic.attempts, topic.declared = attempts, event
         match event.ev:
+            case "ack":
+                state.acked[event.q] = None
             case "declare":
                 state.declared[event.q] = None
                 if any(a in event.args for a in VANISHING):
@@ -343,8 +370,8 @@ class LogReader(SequentialProperty[Logs]):
                 if event.ph != "fail":  # one of that name that comes after it is another one
                     for key in [key for key in state.topics if key[0] == event.q]:
                         ended = state.topics.pop(key)
-                        counted = PartitionState(tally=ended.tally, several=ended.several)
-                        state.deleted.append(counted)
+                        counts = self._counts(state, event.q, ended)
+                        state.deleted.append(counts)
             case "publish":
                 if event.pos is not None and event.ph in ("", "ok"):
                     self._confirmed(state, topic, event, event.pos)
@@ -407,8 +434,10 @@ class LogReader(SequentialProperty[Logs]):
                     del reader.sought[by]
 
     def _read(self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event) -> None:
-        if event.ev in ("commit", "seek") and not event.ctag:
-            topic.nameless[member(event)] = True
+        if event.ev in ("commit", "seek"):
+            state.moved[event.q] = None
+            if not event.ctag:
+                topic.nameless[member(event)] = True
         if event.ev == "commit":
             if event.pos is None:
                 return
@@ -457,7 +486,9 @@ class LogReader(SequentialProperty[Logs]):
             sought = sought if alone else None
         reader.shared.pop(by, None)
         reader.shared.update((other, None) for other in reader.sessions if other != by)
-        reader.sessions[by] = event
+        # What says itself that it comes again is no step back, and its reader goes on from where it was.
+        again = (event.attempt or 0) > 1 and last is not None and pos < (last.pos or 0)
+        reader.sessions[by] = last if again and last is not None else event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
         who = event.ctag or by
@@ -475,7 +506,9 @@ class LogReader(SequentialProperty[Logs]):
                 f"{_meaning(committed)} at event {committed.i}"
             )
             tally.report_violation(why, each_once([*grounds, event]))
-        elif _vanishes(state, event.q) and not (last and last.pos is not None and pos <= last.pos):
+        elif again or (
+            _vanishes(state, event.q) and not (last and last.pos is not None and pos <= last.pos)
+        ):
             tally.untestable += 1
         elif (
             last is not None
@@ -574,7 +607,7 @@ class LogReader(SequentialProperty[Logs]):
             tally.tested += 1
             if not failed and not again:
                 why = f"{who} went back from position {done} (event {before.i}) to {event.pos} at event {event.i}"
-                tally.report_violation(why, [before, event])
+                topic.disordered.report_violation(why, [before, event])
             return
         between = event.pos - done - 1
         at = bisect_right(topic.positions, done)
@@ -586,20 +619,28 @@ class LogReader(SequentialProperty[Logs]):
                 f"out {missed}"
             )
             left_out = [topic.publishes[missed]] if missed in topic.publishes else []
-            tally.report_violation(why, each_once([*left_out, before, *grounds, event]))
+            topic.disordered.report_violation(why, each_once([*left_out, before, *grounds, event]))
         elif between:
             tally.untestable += 1
         else:
             tally.tested += 1
 
+    def _counts(self, state: Logs, q: str, topic: PartitionState) -> PartitionState:
+        """The counts of a partition, with what is out of order among them unless that may be right."""
+        if not state.one_by_one(q):
+            topic.tally.join(topic.disordered)
+            topic.disordered = CaseCounts()
+        return PartitionState(tally=topic.tally, disordered=topic.disordered, several=topic.several)
+
     def close(self, state: Logs) -> Finding:
-        tally, divided = CaseCounts(), CaseCounts()
-        for topic in (*state.topics.values(), *state.deleted):
+        tally, divided, disordered = CaseCounts(), CaseCounts(), CaseCounts()
+        ended = [self._counts(state, q, topic) for (q, _), topic in state.topics.items()]
+        for topic in (*ended, *state.deleted):
             (divided if topic.several else tally).join(topic.tally)
+            disordered.join(topic.disordered)
         tally.untestable += divided.tested + divided.untestable
         found = tally.finding(self.id)
-        return (
-            undecided(found, divided.why, DIVIDED)
-            if divided.violations and not tally.violations
-            else found
-        )
+        for open_, decides in ((divided, DIVIDED), (disordered, ONE_BY_ONE)):
+            if open_.violations and not tally.violations:
+                return undecided(found, open_.why, decides)
+        return found

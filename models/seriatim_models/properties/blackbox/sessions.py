@@ -10,6 +10,7 @@ An end that its client asked for begins when that is recorded; any other sign of
 Only an answer (`ok`) confirms an end. The broker may close while its client does, and then answers that close as well:
 a recorder that sees so notes the broker's reason (`err`), and then the answer proves nothing.
 A recorder inside the broker sees ends themselves and misses none.
+A worker that is named by its connection, and polls, was there if it polls again.
 Workers without channel and connection have no session: they hold until they settle.
 """
 
@@ -132,6 +133,8 @@ class Sessions(msgspec.Struct):
     Perhaps the broker closed the channel instead; see `settle`."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
+    polled: dict[Holder, PlacedEvent] = {}
+    """Of connections, the latest poll that named no message."""
     channels_end: bool = False
     """An end of some channel is recorded; see `settle`."""
 
@@ -168,6 +171,8 @@ class Sessions(msgspec.Struct):
             self.refusals[key] = self.refusals.get(key, 0) + n
         self.refused |= right.refused
         self.kinds.join(right.kinds)
+        for by, poll in right.polled.items():
+            self.polled[by] = PlacedEvent(poll.pos + shift, poll.event)
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -200,11 +205,28 @@ class Sessions(msgspec.Struct):
             for name in (by, connection(by))
         )
 
-    def lasts(self, by: Holder, at: int, lvl: str = "") -> bool:
-        """Whether a holder's session certainly had not ended, for the broker, at a position."""
+    def lasts(self, by: Holder, at: int, lvl: str = "", *, polled: bool = False) -> bool:
+        """Whether a holder's session certainly had not ended, for the broker, at a position; `polled`: it is known that
+        the holder polls.
+        """
         if self.answers_count(by, lvl):
             return self.last_sign(by) >= at
-        return not self.sign_before(by, at) and (lvl in EXACT or not self._noticed(by))
+        if lvl in EXACT:
+            return not self.sign_before(by, at)
+        return (
+            not self.sign_before(by, at)
+            and not self._noticed(by)
+            and self._polls_on(by, at, polled)
+        )
+
+    def _polls_on(self, by: Holder, at: int, polled: bool) -> bool:
+        """Whether a worker that is named by its connection, and polls, still polled at a position: its client may have
+        been killed, of which nothing is recorded.
+        """
+        if by.ch is not None or not by.conn:
+            return True
+        last = self.polled.get(connection(by))
+        return not polled if last is None else last.pos >= at
 
     def _noticed(self, by: Holder) -> bool:
         """Whether an end of a holder was recorded that its client did not ask for, and so came at some time before."""
@@ -242,9 +264,11 @@ class Sessions(msgspec.Struct):
         return max(signs, key=lambda sign: sign[0].pos, default=None)
 
     def proof(self, by: Holder, lvl: str = "") -> list[PlacedEvent]:
-        """The call and the answer by which a holder that `lasts` is known to, if it is known by an answer."""
-        sign = self.sign_of_life(by) if self.answers_count(by, lvl) else None
-        return list(sign or ())
+        """The call and the answer, or the poll, by which a holder that `lasts` is known to, if it is known by one."""
+        if self.answers_count(by, lvl):
+            return list(self.sign_of_life(by) or ())
+        poll = self.polled.get(connection(by)) if by.ch is None and lvl not in EXACT else None
+        return [poll] if poll else []
 
     def answered_after(self, by: Holder, at: int) -> bool:
         """Whether what a holder had sent at a position has certainly taken effect: a later call was answered."""

@@ -61,8 +61,8 @@ def is_general(event: Event) -> bool:
 
 
 def _worker(event: Event) -> bool:
-    """Whether it is of a worker without a session."""
-    return event.ch is None and not event.conn
+    """Whether it is of a worker without a channel."""
+    return event.ch is None
 
 
 class Rows(NamedTuple):
