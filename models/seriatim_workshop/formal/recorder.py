@@ -198,6 +198,10 @@ class Recorder:
         self.note("now", "clock", new=time)
         return time
 
+    def keeps(self) -> bool:
+        """Whether records are wanted: always, for the listener hears those too that the world has already."""
+        return True
+
     def record(self, ev: str, /, **args: object) -> None:
         self.world.record(ev, **args)
         self.note("record", ev, new=args)
