@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from seriatim_workshop import threats
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "spec" / "THREATS.md"
 
@@ -32,9 +34,35 @@ def test_every_threat_has_a_test_that_is_there() -> None:
     page = PAGE.read_text(encoding="utf-8")
     table = rows(page)
     assert len(table) > 20
-    assert not [row for row in table if not re.search(r"`tests/[\w/]+\.py::test_\w+`", row[-1])]
+    assert not [row for row in table if not threats.TEST.search(row[-2])]
     named = re.findall(r"`(tests/[^`]+::[^`]+)`", page)
     assert not [name for name in named if not there(name)]
+
+
+def test_each_row_has_the_figures_of_a_run_of_its_tests() -> None:
+    """A row that got another test since has too few; the command that the page names runs them."""
+    page = PAGE.read_text(encoding="utf-8")
+    for row in rows(page):
+        passed = re.match(r"(\d+) passed", row[-1])
+        assert passed is not None, row
+        assert int(passed[1]) >= len(threats.TEST.findall(row[-2])), row
+    assert f": {len(set(threats.TEST.findall(page)))} tests with" in page
+
+
+def test_cases_are_counted_by_test(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text(
+        '<testsuites><testsuite><testcase classname="tests.a.test_b" name="test_c[1]"/>'
+        '<testcase classname="tests.a.test_b" name="test_c[2]"><skipped/></testcase>'
+        '<testcase classname="tests.a.test_b" name="test_d"><failure/></testcase></testsuite></testsuites>'
+    )
+    row = "| who | what | comes | `tests/a/test_b.py::test_c` | 0 passed |"
+    found = threats.outcomes(junit)
+    assert (
+        threats.filled(row, found, "2026-01-01")
+        == row.replace("0 passed", "1 passed, 1 skipped") + "\n"
+    )
+    assert found["tests/a/test_b.py::test_d"] == {"failed": 1}
 
 
 def test_a_test_that_is_not_there_is_seen() -> None:

@@ -1,7 +1,7 @@
 """The last column of the table of spec/THREATS.md: what a run of the tests of each row came to.
 
-`python -m seriatim_workshop.threats spec/THREATS.md` runs every test that the page names, the slow ones too (some
-minutes), and writes the page; it ends with 1, and writes nothing, if one of them does not pass.
+`python -m seriatim_workshop.threats spec/THREATS.md` runs every test that the page names, the slow ones too (a
+quarter of an hour), and writes the page; it ends with 1, and writes nothing, if one of them does not pass.
 """
 
 from __future__ import annotations
