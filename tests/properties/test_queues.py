@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit.findings import annotated
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
@@ -23,7 +25,7 @@ from seriatim_models.properties.blackbox.wakeups import WITHIN
 from seriatim_models.properties.columnar import queues
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.queues import ClearedQueues, QueueCheck
-from seriatim_workshop.crosscheck.columnar import history, mutate
+from seriatim_workshop.crosscheck.columnar import by_chunks, history, mutate
 
 from .blackbox_histories import any_history
 
@@ -142,6 +144,15 @@ def compare(events: Sequence[Event], cuts: Sequence[int] = (), counting: str = R
 def test_queues_in_order(seed: int) -> None:
     events = made(seed)
     compare(events, [len(events) // 3, len(events) // 2])
+
+
+@pytest.mark.parametrize("seed", [*range(8), 1023, 1049, 1066, 1080, 1093])
+def test_in_chunk_files(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those from 1000 on have a channel of two queues whose end names one of them."""
+    monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
+    events = made(seed)
+    expected = [annotated(p, p.check(events), "run", 0) for p in BLACKBOX]
+    assert by_chunks(events) == expected
 
 
 @pytest.mark.parametrize(("check", "enough"), [(REGULAR, 15), (LINES, 12)])

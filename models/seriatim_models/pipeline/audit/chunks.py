@@ -36,7 +36,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/8"
+SCHEMA = "seriatim-chunks/9"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 TOGETHER = 250_000
@@ -78,7 +78,9 @@ class Chunk(msgspec.Struct, frozen=True):
     lone: bool = False
     """Somebody acts on a connection without a channel, so that connections do not tell apart who acts."""
     nameless: bool = False
-    """Something is published to, or delivered from, a queue without a name: it may be any."""
+    """Something is published to, delivered from or settled up to a tag in a queue without a name: it may be any, and
+    which tags of the channel were seen in all of them says whether the settlement covers more.
+    """
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -287,6 +289,9 @@ def _lone(rows: pa.Table) -> bool:
 def _nameless(rows: pa.Table) -> bool:
     """See `Chunk.nameless`."""
     moved = pc.is_in(rows["ev"], pa.array(["publish", *sorted(ACQUIRES)]))
+    if {"multiple", "dtag"} <= set(rows.schema.names):
+        several = pc.and_(rows["multiple"], pc.greater(rows["dtag"], 0))
+        moved = pc.or_(moved, pc.fill_null(several, False))
     return bool(pc.any(pc.and_(moved, pc.invert(_named(rows, "q")))).as_py())
 
 

@@ -23,6 +23,7 @@ from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.blackbox.naming import ENDS
 
 PIECE = 1_000_000  # rows: what one task takes of a file
 
@@ -147,6 +148,9 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     return held
 
 
+_OF_ALL_QUEUES = sorted({*ENDS, "conn_open", "ch_open", "qos", "recover", GAP})
+
+
 def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
     """The columns with `n`, counted from the one given, and `bucket`."""
     rows = len(held["i"])
@@ -169,6 +173,9 @@ def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
         said = pc.fill_null(pc.match_substring(held["args"], '"rest"'), False)
         rest = pc.and_(pc.equal(held["ev"], "note"), said)
         bucket = pc.if_else(rest, chunks.CONTROL, bucket)
+    # What concerns a channel or connection does so in all queues, whichever of them it names.
+    overall = pc.is_in(held["ev"], pa.array(_OF_ALL_QUEUES))
+    bucket = pc.if_else(overall, chunks.CONTROL, bucket)
     return {**held, "n": pa.array(np.arange(n, n + rows)), "bucket": bucket}
 
 

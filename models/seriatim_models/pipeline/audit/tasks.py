@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
+from seriatim_models.properties.columnar.batch_columns import coded
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Names
@@ -259,13 +260,6 @@ class _Left:
         self.properties = properties
         self.fold = Fold(list(properties.values()), first=True)
 
-    def take(self, events: Sequence[Event], field: str) -> None:
-        """Add events, some of which may be of others."""
-        names = self.names
-        self.fold.take(
-            events if names is None else [e for e in events if getattr(e, field) in names]
-        )
-
 
 def _judged_by_row(
     task: chunks.Partition,
@@ -275,26 +269,31 @@ def _judged_by_row(
 ) -> Iterator[tuple[int, Finding]]:
     """The findings on what is left to the row-based forms, in one more reading; events are made once for all."""
     properties = [p for each in left for p in each.properties.values()]
-    names: set[str] | None = set()
-    for each in left:
-        names = None if names is None or each.names is None else names.union(each.names)
     for file in task.files if properties else ():
-        batch = _read_by(_of_these(names, field, read(file)), properties)
-        for events in _batches(chunks.in_order(batch)):
-            for each in left:
-                each.take(events, field)
+        batch = chunks.in_order(_read_by(read(file), properties))
+        wanted = [_of_these(each.names, field, batch) for each in left]
+        some = np.logical_or.reduce(wanted)
+        batch, wanted = batch.filter(pa.array(some)), [of[some] for of in wanted]
+        for begin, events in zip(range(0, len(batch), BATCH), _batches(batch), strict=True):
+            for each, of in zip(left, wanted, strict=True):
+                each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
     for each in left:
         yield from zip(each.properties, _ended(task, each.fold), strict=True)
 
 
-def _of_these(names: Collection[str] | None, field: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The events of certain queues or connections, the empty name for those of none; None stands for all."""
+def _of_these(
+    names: Collection[str] | None, field: str, batch: pa.RecordBatch
+) -> npt.NDArray[np.bool_]:
+    """Which events are of certain queues or connections, the empty name for those of none; None stands for all.
+
+    What concerns all queues is of each, whatever queue it names.
+    """
     if names is None:
-        return batch
-    if field not in batch.schema.names:
-        return batch if "" in names else batch.slice(0, 0)
-    named = pc.fill_null(batch[field].cast(pa.string()), "")
-    return batch.filter(pc.is_in(named, pa.array(sorted(names), pa.string())))
+        return np.ones(len(batch), np.bool_)
+    named = coded(batch, field).among(*names)
+    if field == "q":
+        named |= np.asarray(pc.equal(batch["bucket"].cast(pa.string()), chunks.CONTROL))
+    return named
 
 
 class ReadsChunk(Protocol):
