@@ -560,6 +560,27 @@ def subscribes_when_woken(scene: PullScene) -> None:
     scene.spawn(subscribe_another, name="client")
 
 
+class GrantsWhenSent(Inbox):
+    """A client that, sent its first message, grants its consumer another before `send` returns."""
+
+    def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        """Keep the entry, and grant."""
+        super().send(consumer, entry)
+        if len(self.sent) == 1:
+            consumer.queue.grant(consumer, 1)
+
+
+@scenario("ES-5 ES-6 WK-9 QL-1", traces=1)
+def grants_when_sent(scene: PullScene) -> None:
+    """A client grants credit while it is sent the message for which the last was paid: it is given the next, too.
+
+    Bounds: One consumer with credit for one message, two messages there, one grant.
+    """
+    scene.enqueue("m1", "m2")
+    client = GrantsWhenSent(scene.world, "A")
+    scene.serve(scene.queue.subscribe("A", client, credit=1))
+
+
 @scenario("ES-1 ES-5 ES-6 SP-1 WK-1 WK-5 WK-8 QL-1 QL-2", traces=1364)
 def enqueue_consume(scene: PullScene) -> None:
     """A message arrives while its consumer is about to take another, and then to rest.

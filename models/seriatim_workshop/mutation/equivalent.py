@@ -123,9 +123,7 @@ UNTIL_NOTIFIED = (
     "until it is in Notified a consumer may be woken for the next message in either order, "
     "and it looks again anyway"
 )
-OWN_CREDIT = (
-    "only the consumer's own thread, which is in this call, changes its credit, and not in `send`"
-)
+OWN_CREDIT = "only the consumer's own thread, in this call, changes its credit; a grant in `send` resumes it"
 
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
@@ -737,7 +735,5 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "queue.PullQueue.deliver_single_message: moved-past-several: if not consumer.has_credit(): to sel"
         "f.manager.set_notified(consumer, True)"
     ): OWN_CREDIT,
-    "queue.PullQueue.deliver_single_message: read-too-early: not consumer.has_credit()": OWN_CREDIT,
-    "queue.PullQueue.deliver_single_message: read-too-early: consumer.has_credit()": OWN_CREDIT,
 }
 """The same of the mutants of order (`seriatim_workshop.mutation.order`)."""
