@@ -123,7 +123,9 @@ UNTIL_NOTIFIED = (
     "until it is in Notified a consumer may be woken for the next message in either order, "
     "and it looks again anyway"
 )
-OWN_CREDIT = "only the consumer's own thread, in this call, changes its credit; a grant in `send` resumes it"
+OWN_CREDIT = (
+    "only the consumer's own thread, in this call, changes its credit; a grant in `send` resumes it"
+)
 
 NOBODY_WAITS = "without a capacity nobody waits for room"
 
