@@ -29,6 +29,7 @@ Bool, Int = BoolSort(), IntSort()
 SYSTEM = TransitionSystem("wakeups", "who is woken and who rests", (Message, Consumer, Thread))
 
 SYSTEM.declare("wants", Consumer, Message, Bool, rigid=True)  # its selector matches
+SYSTEM.declare("higher", Consumer, Consumer, Bool, rigid=True)  # the first is of higher priority
 
 SYSTEM.declare("available", Message, Bool)
 SYSTEM.declare(
@@ -36,6 +37,7 @@ SYSTEM.declare(
 )  # wanted, not expired, and not another's by group or priority
 SYSTEM.declare("announcer", Message, Thread)  # who made it available, or fit, last
 SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes rewinds
+SYSTEM.declare("freed", Thread, Message, Bool)  # by setting its group free: it may be forgotten
 
 SYSTEM.declare("listed", Consumer, List)
 SYSTEM.declare("permit", Consumer, Bool)  # it was woken, and no pull has begun since
@@ -52,6 +54,7 @@ SYSTEM.declare("about", Thread, Message)  # the message for whose sake it walks,
 SYSTEM.declare("todo", Thread, Consumer, Bool)  # the thread's walk has not come to it yet
 SYSTEM.declare("seen", Thread, Consumer, Message, Bool)  # on its behalf the walk saw no use for it
 SYSTEM.declare("leaving", Thread, Consumer, Bool)  # its flag is down, the move still to come
+SYSTEM.declare("coming", Thread, Consumer, Bool)  # its flag is up, the move still to come
 SYSTEM.declare("owing", Thread, Consumer, Bool)  # a walk to others, for this one will not look
 
 
@@ -68,9 +71,19 @@ def start(s: SymbolicState) -> Term:
         every(Consumer, lambda c: And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE)),
         every(Consumer, lambda c: And(Not(Or(s.permit(c), s.drawn(c))), s.lies(c) == 0)),
         every(Thread, Consumer, lambda t, c: Not(Or(s.todo(t, c), s.giving(t, c)))),
-        every(Thread, Consumer, lambda t, c: Not(Or(s.leaving(t, c), s.owing(t, c)))),
+        every(
+            Thread,
+            Consumer,
+            lambda t, c: Not(Or(s.leaving(t, c), s.coming(t, c), s.owing(t, c))),
+        ),
         every(Thread, lambda t: Not(s.walking(t))),
+        every(Consumer, Message, lambda c, m: Implies(s.fit(c, m), s.wants(c, m))),
+        every(Consumer, Consumer, Consumer, lambda c, d, e: an_order(s, c, d, e)),
     )
+
+
+def an_order(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
+    return And(Not(s.higher(c, c)), Implies(And(s.higher(c, d), s.higher(d, e)), s.higher(c, e)))
 
 
 # ---- a message becomes available, fit, or neither
@@ -83,14 +96,26 @@ def make_available(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicSt
     return guard, prepared(s, t, m).but(available=at(s.available, m, True))
 
 
-def prepared(s: SymbolicState, t: Term, m: Term) -> SymbolicState:
-    return s.but(announcer=at(s.announcer, m, t), preparing=at(s.preparing, t, m, True))
+@SYSTEM.action(t=Thread, m=Message)
+def release_of_a_group(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It is released with the rest of its group, of which only what is still available will be announced."""
+    guard, after = make_available(s, t, m)
+    return guard, after.but(freed=prepared(s, t, m, freed=True).freed)
+
+
+def prepared(s: SymbolicState, t: Term, m: Term, freed: bool = False) -> SymbolicState:
+    unsure = And(freed, Or(Not(s.preparing(t, m)), s.freed(t, m)))
+    return s.but(
+        announcer=at(s.announcer, m, t),
+        preparing=at(s.preparing, t, m, True),
+        freed=at(s.freed, t, m, unsure),
+    )
 
 
 @SYSTEM.action(t=Thread, m=Message)
 def make_fit(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """Its group is set free: whoever wants it could take it now."""
-    return s.available(m), prepared(s, t, m).but(
+    return s.available(m), prepared(s, t, m, freed=True).but(
         fit=lambda c, n: Or(s.fit(c, n), And(n == m, s.wants(c, n)))
     )
 
@@ -98,7 +123,7 @@ def make_fit(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, d=Consumer, c=Consumer, m=Message)
 def step_aside(s: SymbolicState, t: Term, d: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """Somebody of higher priority wants no more: one of a lower priority could take the message now."""
-    return And(s.leaving(t, d), c != d, s.wants(c, m)), s.but(fit=at(s.fit, c, m, True))
+    return And(s.leaving(t, d), s.higher(d, c), s.wants(c, m)), s.but(fit=at(s.fit, c, m, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer, m=Message)
@@ -115,26 +140,37 @@ def make_fit_for_itself(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Te
 @SYSTEM.action(c=Consumer, m=Message)
 def make_fit_unasked(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It could take the message, if that were available and the consumer had any interest: nobody has to look."""
-    idle = Or(Not(s.available(m)), s.listed(c) == NOT_INTERESTED)
+    idle = Or(Not(s.available(m)), Not(up(s, c)))
     return And(s.wants(c, m), idle), s.but(fit=at(s.fit, c, m, True))
 
 
 @SYSTEM.action(c=Consumer, m=Message)
 def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It expires, or another consumer owns its group now, or one of higher priority wants work."""
-    return s.fit(c, m), s.but(fit=at(s.fit, c, m, False))
+    after = s.but(fit=at(s.fit, c, m, False))
+    return And(s.fit(c, m), nobody_relied_on_it(s, after)), after
 
 
 @SYSTEM.action(m=Message)
 def remove(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
     """It is dropped, or acquired outside of a pull."""
-    return s.available(m), s.but(available=at(s.available, m, False))
+    after = s.but(available=at(s.available, m, False))
+    return And(s.available(m), nobody_relied_on_it(s, after)), after
+
+
+def nobody_relied_on_it(s: SymbolicState, after: SymbolicState) -> Term:
+    """An assumption about what is left to somebody of higher priority: if it is gone before he was woken for it,
+    then a thread is bound to look for those who left it, and what stands behind it, besides (F-112).
+    """
+    return every(
+        Consumer, Message, lambda c, m: Implies(is_passed_on_to(s, c), is_looked_for(after, c, m))
+    )
 
 
 @SYSTEM.action(t=Thread, m=Message)
 def forget(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """The thread sees that it is not available any more, and announces nothing."""
-    guard = And(s.preparing(t, m), Not(s.available(m)))
+    """The thread set its group free, sees that it is not available any more, and announces nothing."""
+    guard = And(s.preparing(t, m), s.freed(t, m), Not(s.available(m)))
     return guard, s.but(preparing=at(s.preparing, t, m, False))
 
 
@@ -159,6 +195,12 @@ def announce(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     return And(s.preparing(t, m), Not(s.walking(t))), after
 
 
+@SYSTEM.action(t=Thread, m=Message)
+def announce_again(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Its group was set free, but it has been announced already, or is of no use to anybody."""
+    return Not(s.walking(t)), begin_walk(s, t, lambda c: True, False).but(about=at(s.about, t, m))
+
+
 @SYSTEM.action(t=Thread, c=Consumer)
 def pass_on(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Rule 7: a consumer will not look, so somebody else, if anybody, has to."""
@@ -174,16 +216,9 @@ def skip_absent(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def skip_unwilling(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """The walk is for one message, and the consumer does not want that one."""
-    guard = And(s.todo(t, c), Not(s.passing(t)), Not(s.fit(c, s.about(t))))
+    """The walk is for one message, and the consumer's selector does not match that one."""
+    guard = And(s.todo(t, c), Not(s.passing(t)), Not(s.wants(c, s.about(t))))
     return guard, s.but(todo=at(s.todo, t, c, False))
-
-
-@SYSTEM.action(t=Thread)
-def stop_early(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """The walk is for one message, and that one has been taken."""
-    guard = And(s.walking(t), Not(s.passing(t)), Not(s.available(s.about(t))))
-    return guard, s.but(todo=lambda u, c: And(u != t, s.todo(u, c)))
 
 
 @SYSTEM.action(t=Thread, c=Consumer, m=Message)
@@ -197,6 +232,17 @@ def skip_useless(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
     """It found nothing for this consumer."""
     guard = And(s.todo(t, c), every(Message, lambda m: s.seen(t, c, m)))
     return guard, s.but(todo=at(s.todo, t, c, False))
+
+
+def is_left(s: SymbolicState, c: Term, d: Term, m: Term) -> Term:
+    """The consumer `c` wants the message, and leaves it to `d`, of higher priority, who could take it."""
+    return And(s.higher(d, c), up(s, d), s.available(m), s.wants(c, m), s.fit(d, m))
+
+
+@SYSTEM.action(t=Thread, c=Consumer, d=Consumer, m=Message)
+def leave_it_to(s: SymbolicState, t: Term, c: Term, d: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """The walk comes to a message that is left to another, and does not see what stands behind that."""
+    return And(s.todo(t, c), is_left(s, c, d, m)), s.but(todo=at(s.todo, t, c, False))
 
 
 @SYSTEM.action(t=Thread)
@@ -287,6 +333,15 @@ def find_nothing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
     return guard, s.but(phase=at(s.phase, c, DRY))
 
 
+@SYSTEM.action(t=Thread, c=Consumer, d=Consumer, m=Message)
+def find_it_left(
+    s: SymbolicState, t: Term, c: Term, d: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """It comes to a message that it leaves to another, who will pass on what stands behind that."""
+    guard = And(s.phase(c) == LOOKING, s.runs(c) == t, is_left(s, c, d, m))
+    return guard, s.but(phase=at(s.phase, c, DRY))
+
+
 @SYSTEM.action(t=Thread, c=Consumer)
 def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Its attempt has failed, for another was faster, and it looks anew."""
@@ -297,8 +352,9 @@ def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
 def take(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It acquires a message."""
     looking = Or(s.phase(c) == LOOKING, s.phase(c) == DRY)
-    guard = And(looking, s.runs(c) == t, s.available(m), s.wants(c, m))
-    return guard, s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
+    after = s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
+    pulls_again = Or(s.listed(c) != NOT_INTERESTED, nobody_relied_on_it(s, after))
+    return And(looking, s.runs(c) == t, s.available(m), s.wants(c, m), pulls_again), after
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -350,10 +406,19 @@ def lose_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSta
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
+def raise_the_flag(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It wants messages again, or comes new: first its flag says so, and those of lower priority go by that."""
+    return s.listed(c) == NOT_INTERESTED, s.but(coming=at(s.coming, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
 def find_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """It wants messages again, or comes new: into Interested, and then it is notified if there is anything."""
+    """Then it comes into Interested, and is notified if there is anything."""
     guard = And(s.listed(c) == NOT_INTERESTED, Not(s.walking(t)))
-    return guard, begin_walk(s, t, lambda d: d == c, True).but(listed=at(s.listed, c, INTERESTED))
+    return guard, begin_walk(s, t, lambda d: d == c, True).but(
+        listed=at(s.listed, c, INTERESTED),
+        coming=lambda u, d: And(s.coming(u, d), d != c),
+    )
 
 
 @SYSTEM.action(t=Thread)
@@ -367,7 +432,10 @@ def busy(s: SymbolicState, t: Term) -> Term:
     return Or(
         s.walking(t),
         some(Message, lambda m: s.preparing(t, m)),
-        some(Consumer, lambda c: Or(s.giving(t, c), s.leaving(t, c), s.owing(t, c))),
+        some(
+            Consumer,
+            lambda c: Or(s.giving(t, c), s.leaving(t, c), s.coming(t, c), s.owing(t, c)),
+        ),
     )
 
 
@@ -378,6 +446,18 @@ def busy(s: SymbolicState, t: Term) -> Term:
 def a_walk_has_somewhere_to_go(s: SymbolicState, t: Term, c: Term) -> Term:
     """Who has somebody to come to walks."""
     return Implies(s.todo(t, c), s.walking(t))
+
+
+@SYSTEM.invariant("WK-4", c=Consumer, d=Consumer, e=Consumer)
+def priorities_are_an_order(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
+    """Nobody is of higher priority than itself, and who is higher than a higher one is higher."""
+    return an_order(s, c, d, e)
+
+
+@SYSTEM.invariant("WK-1", c=Consumer, m=Message)
+def only_the_wanted_is_fit(s: SymbolicState, c: Term, m: Term) -> Term:
+    """What a consumer could take its selector matches."""
+    return Implies(s.fit(c, m), s.wants(c, m))
 
 
 @SYSTEM.invariant("WK-8", c=Consumer)
@@ -407,9 +487,10 @@ def bound(s: SymbolicState, x: Term, c: Term, m: Term) -> Term:
 
 def ahead(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
     """The thread `t` has not yet looked at `m` on behalf of `c`, and will; or it takes the interest of `c` away."""
-    walking = And(s.todo(t, c), Not(s.seen(t, c, m)), Or(s.passing(t), s.about(t) == m))
+    walking = And(s.todo(t, c), Not(s.seen(t, c, m)), Or(s.passing(t), s.wants(c, s.about(t))))
     owing = some(Consumer, lambda x: And(x != c, Or(s.owing(t, x), s.leaving(t, x))))
-    return Or(s.preparing(t, m), walking, owing, s.leaving(t, c))
+    sure = some(Message, lambda n: And(s.preparing(t, n), s.wants(c, n), Not(s.freed(t, n))))
+    return Or(s.preparing(t, m), sure, walking, owing, s.leaving(t, c), s.coming(t, c))
 
 
 def somebody_will_look(s: SymbolicState, c: Term, m: Term) -> Term:
@@ -418,11 +499,33 @@ def somebody_will_look(s: SymbolicState, c: Term, m: Term) -> Term:
     )
 
 
+def up(s: SymbolicState, c: Term) -> Term:
+    """It is Interested or Notified, or its flag is up already."""
+    return Or(s.listed(c) != NOT_INTERESTED, some(Thread, lambda t: s.coming(t, c)))
+
+
+def waits(s: SymbolicState, c: Term, m: Term) -> Term:
+    return And(s.available(m), s.fit(c, m), up(s, c))
+
+
+def is_passed_on_to(s: SymbolicState, c: Term) -> Term:
+    """Somebody will look for one of higher priority, who could take a message, and passes on what else there is."""
+    return some(
+        Consumer, Message,
+        lambda d, n: And(s.higher(d, c), waits(s, d, n), somebody_will_look(s, d, n)),
+    )  # fmt: skip
+
+
+def is_looked_for(s: SymbolicState, c: Term, m: Term) -> Term:
+    return Implies(waits(s, c, m), Or(somebody_will_look(s, c, m), is_passed_on_to(s, c)))
+
+
 @SYSTEM.invariant("WK-1", c=Consumer, m=Message)
 def no_lost_wakeup(s: SymbolicState, c: Term, m: Term) -> Term:
-    """An available wanted message and an Interested or Notified consumer imply that somebody is bound to look."""
-    waiting = And(s.available(m), s.fit(c, m), s.listed(c) != NOT_INTERESTED)
-    return Implies(waiting, somebody_will_look(s, c, m))
+    """An available wanted message and an Interested or Notified consumer imply that somebody is bound to look for it,
+    or for one of higher priority, who will pass it on.
+    """
+    return is_looked_for(s, c, m)
 
 
 def quiet(s: SymbolicState) -> Term:
@@ -510,6 +613,32 @@ def find_interest_blindly(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Sym
 def make_fit_and_go_on(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It makes a group its own, and does not look again at what it had passed over."""
     return make_fit_for_itself(s, t, c, m)[0], s.but(fit=at(s.fit, c, m, True))
+
+
+@SYSTEM.broken("end_walk", "no_lost_wakeup", "WK-1", "F-110", t=Thread)
+def stop_early(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The walk ends when its message is gone: whoever took it will pass on. But it may have expired."""
+    guard, after = end_walk(s, t)
+    gone = And(s.walking(t), Not(s.passing(t)), Not(s.available(s.about(t))))
+    return Or(guard, gone), after.but(todo=lambda u, c: And(u != t, s.todo(u, c)))
+
+
+@SYSTEM.broken(
+    "find_it_left", "no_lost_wakeup", "WK-1", "left to one who wants no more",
+    t=Thread, c=Consumer, d=Consumer, m=Message,
+)  # fmt: skip
+def leave_it_to_nobody(
+    s: SymbolicState, t: Term, c: Term, d: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """It leaves a message to one of higher priority, who has no interest any more and passes nothing on."""
+    guard = And(s.phase(c) == LOOKING, s.runs(c) == t, s.higher(d, c), s.available(m))
+    return guard, s.but(phase=at(s.phase, c, DRY))
+
+
+@SYSTEM.broken("remove", "no_lost_wakeup", "WK-1", "F-112", m=Message)
+def remove_what_was_left(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
+    """What was left to somebody of higher priority is discarded before he was woken, and nobody else is bound."""
+    return s.available(m), s.but(available=at(s.available, m, False))
 
 
 @SYSTEM.broken("announce", "no_lost_wakeup", "WK-1", "walk, then rewind", t=Thread, m=Message)

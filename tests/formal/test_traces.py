@@ -88,6 +88,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("registers-without-a-look", "wakeups", "ends its walk, and has not looked for"),
         ("published-look-then-rest", "wakeups", ""),
         ("wake-the-herd", "wakeups", "notify"),
+        ("walk-ends-with-its-message", "wakeups", "P ends its walk, and has not looked for low"),
         ("published-wish-told-first", "wakeups", "low could take m2 from now on"),
         ("no-job", "jobs", "P owes any message a job"),
         ("job-clears-flag-last", "jobs", "could go to A all the while"),

@@ -40,6 +40,8 @@ class WakeupFollower(Follower):
         """The thread that set a group free just now, and the group."""
         self._looks: dict[str, str] = {}
         """By thread: on whose behalf it looks."""
+        self._asks: set[str] = set()
+        """Threads that have seen, in their look, that somebody of higher priority wants work."""
         self._moves: dict[str, str] = {}
         """By thread: where the consumer goes that it moves."""
         self._now = 0
@@ -149,12 +151,13 @@ class WakeupFollower(Follower):
     def _announce(self, t: str) -> None:
         self._end_walk(t)
         prepared = [m for m in self._entries if self.state.get("preparing", t, m)]
-        m = self.context.about.get(t)
-        if not prepared:
+        m = self.context.about.get(t, "")
+        if not prepared and not (m in self._entries and self._entries[m].message.group):
             return
-        if m not in prepared:
-            m = prepared[0]
-        self.take("announce", t=t, m=m)
+        if prepared:
+            self.take("announce", t=t, m=m if m in prepared else prepared[0])
+        else:
+            self.take("announce_again", t=t, m=m)
         for c in self._consumers:
             if not self.takes("skip_absent", t=t, c=c):
                 self.takes("skip_unwilling", t=t, c=c)
@@ -240,18 +243,28 @@ class WakeupFollower(Follower):
 
     def _refit(self, t: str) -> None:
         """Take the steps that make who could take what it is in the reference, after something that decides it."""
+        for c in sorted(self._consumers, key=lambda c: int(self._consumers[c].priority)):
+            for m in self._entries:
+                if self.state.get("fit", c, m) and not self._could_take(c, m):
+                    self._goes("make_unfit", m, c=c, m=m)
         for m, entry in self._entries.items():
             for c in self._consumers:
-                now = self._could_take(c, m)
-                if now == self.state.get("fit", c, m):
+                if self.state.get("fit", c, m) or not self._could_take(c, m):
                     continue
-                if not now:
-                    self.take("make_unfit", c=c, m=m)
-                elif self._freed == (t, entry.message.group) and self.takes("make_fit", t=t, m=m):
+                if self._freed == (t, entry.message.group) and self.takes("make_fit", t=t, m=m):
                     break
-                elif not self.takes("make_fit_for_itself", t=t, c=c, m=m):
+                if not self.takes("make_fit_for_itself", t=t, c=c, m=m):
                     self._step_aside(t, c, m)
         self._freed = ("", "")
+
+    def _goes(self, action: str, gone: str, /, **given: str) -> str:
+        """Take a step by which somebody may lose what others had left to him."""
+        if not self.state.allows(action, **given):
+            raise NotThat(
+                f"{gone} is gone, with which others were left to somebody of higher priority, "
+                f"and nobody is bound to look for those ({action})"
+            )
+        return self.take(action, **given)
 
     def _step_aside(self, t: str, c: str, m: str) -> None:
         for d in self._consumers:
@@ -263,15 +276,14 @@ class WakeupFollower(Follower):
     def _state(self, event: HostOperation, m: str) -> str:
         t = event.thread
         if event.what == "get" and not self._available(m):
-            if self.state.get("walking", t) and self.state.get("about", t) == m:
-                self.takes("stop_early", t=t)
             self.takes("forget", t=t, m=m)
         if not event.writes or m not in self._entries:
             return ""
         was, now = self.state.get("available", m), self._available(m)
         if now and not was:
             self._end_walk(t)
-            return self.take("make_available", t=t, m=m)
+            grouped = event.old.name == "ACQUIRED" and self._entries[m].message.group
+            return self.take("release_of_a_group" if grouped else "make_available", t=t, m=m)
         if was and not now:
             return self._removed(t, m, event.new.name)
         return ""
@@ -280,8 +292,8 @@ class WakeupFollower(Follower):
         call = self.context.call(t, "pull")
         c = None if call is None or state != "ACQUIRED" else self._mine(call["sub"])
         if c is not None and self.state.get("phase", c) in ("LOOKING", "DRY"):
-            return self.take("take", t=t, c=c, m=m)
-        return self.take("remove", m=m)
+            return self._goes("take", m, t=t, c=c, m=m)
+        return self._goes("remove", m, m=m)
 
     def _time(self, t: str, now: int) -> None:
         self._now = now
@@ -314,10 +326,16 @@ class WakeupFollower(Follower):
                 self.takes("see", t=t, c=c, m=m)
             if pulls and not self.state.get("scanned", c, m):
                 self.takes("scan", t=t, c=c, m=m)
-        if walks:
-            self.takes("skip_useless", t=t, c=c)
-        if pulls:
-            self.takes("find_nothing", t=t, c=c)
+        if walks and not self.takes("skip_useless", t=t, c=c):
+            self._leave("leave_it_to", t, c)
+        if pulls and not self.takes("find_nothing", t=t, c=c):
+            self._leave("find_it_left", t, c)
+
+    def _leave(self, action: str, t: str, c: str) -> None:
+        """Leave what the pointer stands at to somebody of higher priority who, as the thread has read, wants work."""
+        entry = value(self._consumers[c].pointer).entry
+        if t in self._asks and isinstance(entry, self.lib.QueueEntry):
+            any(self.takes(action, t=t, c=c, d=d, m=entry.message.id) for d in self._consumers)
 
     # ---- consumers
 
@@ -328,6 +346,7 @@ class WakeupFollower(Follower):
             return ""
         if kind == "pointer" and event.what == "get":
             self._looks[t] = c
+            self._asks.discard(t)
             if self.state.get("phase", c) == "DRY" and self.state.get("runs", c) == t:
                 self.take("look_again", t=t, c=c)
         elif kind == "wants_work" and event.writes and not event.new:
@@ -338,7 +357,13 @@ class WakeupFollower(Follower):
             self._refit(t)
             return taken
         elif kind == "wants_work" and event.writes:
+            taken = ""
+            if self.state.get("listed", c) == "NOT_INTERESTED":
+                taken = self.take("raise_the_flag", t=t, c=c)
             self._refit(t)
+            return taken
+        elif kind == "wants_work" and event.new and self._looks.get(t) not in (None, c):
+            self._asks.add(t)
         return ""
 
     def _lock(self, event: HostOperation, kind: str) -> str:
@@ -413,9 +438,14 @@ class WakeupFollower(Follower):
                 self._browsers.add(consumer.name)
                 return ""
             self.member("Consumer", c)
+            for d, other in self._consumers.items():
+                self.state.put("higher", c, d, consumer.priority > other.priority)
+                self.state.put("higher", d, c, consumer.priority < other.priority)
             self._consumers[c] = consumer
             for m, entry in self._entries.items():
                 self._fit(c, consumer, m, entry)
+            if value(consumer.wants_work):
+                self.take("raise_the_flag", t=t, c=c)
             self._refit(t)
         elif kind_is(node.list_name, "Interested") and c in self._consumers:
             if self.state.get("listed", c) == "NOTIFIED":

@@ -110,12 +110,6 @@ def write(page: Path, outcomes: list[Followed]) -> None:
     page.write_text("\n".join(lines), "utf-8")
 
 
-NOT_FOLLOWED = {
-    "discarded-while-offered": "in `wakeups` nobody leaves a message to a consumer of higher priority, behind which "
-    "others come",
-}
-"""Programs that are not held against the systems, and why."""
-
 HEAD = [
     "# What is followed",
     "",
@@ -125,10 +119,6 @@ HEAD = [
     "A shared write is a successful write of a cell, or an operation on a lock or semaphore. "
     "It is a *step* if a system takes an action for it; a *stutter* if a system knows it by name and checks that it "
     "changes nothing; *outside* if it is one of those that `formal/simulation.py` lists. Anything else is rejected.",
-    "",
-    "Not followed: "
-    + "; ".join(f"`{name}`, since {why}" for name, why in NOT_FOLLOWED.items())
-    + ".",
     "",
 ]
 

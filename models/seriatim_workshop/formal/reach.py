@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import z3
@@ -114,7 +115,7 @@ WALKING = [
     "announce",
     "skip_absent",
     "skip_unwilling",
-    "stop_early",
+    "leave_it_to",
     "see",
     "skip_useless",
     "end_walk",
@@ -233,6 +234,10 @@ def _begin_consumers(state: Concrete) -> None:
 def _begin_wakeups(state: Concrete) -> None:
     for (c, m), wants in state.tables["wants"].items():
         state.put("fit", c, m, wants)
+    consumers = state.members["Consumer"]  # an order: at most each is higher than those before it
+    for c, d in product(consumers, consumers):
+        above = consumers.index(c) > consumers.index(d)
+        state.put("higher", c, d, above and state.get("higher", c, consumers[0]))
 
 
 BEGIN: dict[str, Callable[[Concrete], None]] = {

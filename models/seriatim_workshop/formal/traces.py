@@ -33,7 +33,7 @@ from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_jobs import JobFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
-from seriatim_workshop.formal.followed import NOT_FOLLOWED, Followed, share, write
+from seriatim_workshop.formal.followed import Followed, share, write
 from seriatim_workshop.formal.journal import FollowedJournal
 from seriatim_workshop.formal.page import renewed
 from seriatim_workshop.formal.recorder import Recorder
@@ -50,9 +50,8 @@ MUTANT_SLICE = 300
 
 
 def programs() -> list[str]:
-    """Every program over the queue and its hand-over that the systems speak of."""
-    of_queue = (name for name, program in PROGRAMS.items() if program.reference == "queue")
-    return [name for name in of_queue if name not in NOT_FOLLOWED]
+    """Every program over the queue and its hand-over."""
+    return [name for name, program in PROGRAMS.items() if program.reference == "queue"]
 
 
 def mutants() -> list[str]:
