@@ -116,7 +116,7 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
     kind[settles & (ev.among("ack") | ~flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
-    answered = ph.among("ok") & worker & coded(batch, "conn").among("")
+    answered = ph.among("ok") & worker
     kind[ev.among(*SETTLES) & (ph.among("fail", "info") | (answered & ~lone))] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
@@ -216,7 +216,7 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     unbegun = np.asarray(pc.fill_null(column_of(batch, "t_lo"), 0)) == ANY_TIME
     ph = coded(batch, "ph")
     began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
-    worker = ~present(batch, "ch") & coded(batch, "conn").among("")
+    worker = ~present(batch, "ch")
     listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
     nothing = (listed == 0) & (began | worker)
     sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
