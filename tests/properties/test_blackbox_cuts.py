@@ -218,12 +218,32 @@ def requeued(kept: bool) -> list[Event]:
     return r.events
 
 
+def positions(kept: bool) -> list[Event]:
+    """A reader of a log that is given one position after another, or goes back without having failed."""
+    r = Recording("broker")
+    for n in range(3):
+        r.add("publish", m=f"m{n}", q="q", pub="p", pseq=n, pos=n)
+    for n in (0, 1, 2) if kept else (0, 1, 0):
+        r.deliver(f"m{n}", "a", pos=n)
+    return r.events
+
+
+def delayed(kept: bool) -> list[Event]:
+    """A message with a delay, in milliseconds, that is given at once."""
+    r = Recording("broker")
+    r.add("publish", m="m0", q="q", pub="p", pseq=0, args={"delay": 1 if kept else 1000})
+    r.deliver("m0", "a")
+    return r.events
+
+
 @pytest.fixture(scope="module")
 def many() -> list[list[Event]]:
     any_kind = [build(Seeded(seed), 60 if seed % 3 == 0 else 24) for seed in range(SEEDS)]
     any_kind += [ranked(True), ranked(False), late(1).events, late(3).events]
     any_kind += [
-        made(kept) for made in (prioritised, grouped, local, requeued) for kept in (True, False)
+        made(kept)
+        for made in (prioritised, grouped, local, requeued, positions, delayed)
+        for kept in (True, False)
     ]
     declared = [
         f for f in PLANTED if f.name in ("ignores-priority", "wrong-group", "requeues-to-place")
