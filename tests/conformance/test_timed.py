@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ class Clock:
 class Timed:
     """A queue that pushes and is polled, whose messages have their time; `mistake` is the one thing done wrong."""
 
-    can = (
+    can: tuple[str, ...] = (
         *("publish", "get", "consume", "ack", "nack", "qos", "cancel", "open", "close"),
         *("delay", "ttl", "redelivered", "queues"),
     )
@@ -195,9 +196,7 @@ def test_each_planted_mistake_is_seen(clock: Clock, mistake: str) -> None:
 def test_the_self_test_sees_what_ignores_them(clock: Clock) -> None:
     for mistake, word in (("no-delay", "delay"), ("immortal", "time to live"), ("late", "delay")):
         failed = [
-            c
-            for c in self_test(Local(lambda m=mistake: Timed(clock, m)))
-            if c.why and not c.skipped
+            c for c in self_test(Local(partial(Timed, clock, mistake))) if c.why and not c.skipped
         ]
         assert [word in check.sentence for check in failed] == [True], mistake
 

@@ -341,7 +341,7 @@ def test_credit_is_restored_where_the_job_for_a_group_is_refused() -> None:
     consumer.credit.set(1)  # type: ignore[union-attr]  # it has credit
     jobs.more, stale = 1, iter([found])
     look = queue.next_available
-    queue.next_available = lambda c: next(stale, None) or look(c)  # type: ignore[method-assign]
+    queue.next_available = lambda consumer: next(stale, None) or look(consumer)  # type: ignore[method-assign]
     queue.deliver_to(consumer, "job")
     assert client.sent == ["m2"]
 

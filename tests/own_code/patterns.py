@@ -76,7 +76,8 @@ def wrong_between_two_cases() -> None:
 
 
 def wrong_list_within_a_dict() -> None:
-    table, seen = {"a": [1, 2]}, []
+    table = {"a": [1, 2]}
+    seen: list[object] = []
 
     def read() -> None:
         match table:
@@ -111,10 +112,12 @@ def right_function_in_a_comprehension() -> None:
 
 def wrong_generator_in_a_comprehension() -> None:
     rows, seen = [[1, 2], [3, 4]], []
-    run(
-        lambda: seen.append([all(k in row for k in row) for row in rows]),
-        lambda: rows[1].append(5) or rows.append([]),
-    )
+
+    def grow() -> None:
+        rows[1].append(5)
+        rows.append([])
+
+    run(lambda: seen.append([all(k in row for k in row) for row in rows]), grow)
     assert len(seen[0]) == 2
 
 
@@ -124,7 +127,7 @@ async def right_function_in_an_asynchronous_comprehension() -> None:
             await asyncio.sleep(1)
             yield k
 
-    last = [lambda: k async for k in numbers()]  # noqa: B023 - that is the case
+    last: list[Callable[[], int]] = [lambda: k async for k in numbers()]  # noqa: B023 - that is the case
     assert [f() for f in last] == [1, 1]
 
 
