@@ -241,7 +241,7 @@ def test_a_script_is_drawn_of_what_is_declared() -> None:
     drawn = [
         step for n in range(200) for step in drawn_script(can, random.Random(n), 30, hurried=False)
     ]
-    others = {"open", "read", "seek", "commit", *TRANSACTIONS}
+    others = {"open", "read", "seek", "commit", "pass", *TRANSACTIONS}
     assert {step.op for step in drawn} == set(STEPS) - others
     assert {step.q for step in drawn} == {"", "q", "r"}
     assert any(step.exclusive for step in drawn)

@@ -83,7 +83,7 @@ def judged(name: str, program: Program, attributes: bool = False) -> Kill | None
 @pytest.mark.parametrize(
     ("name", "program", "by"),
     [
-        ("client.Connection.close: lock-removed: with self._lock:", "close-connection-twice", "outcome"),
+        ("client.Connection.open_channel: lock-removed: with self._lock:", "open-while-closing", "outcome"),
         ("log.Channel.disconnect: behind-the-lock: self._stopping = True", "log-reconnect", "LC-4"),
     ],
 )  # fmt: skip

@@ -459,7 +459,7 @@ mutant(
     id="bindings-outlive-their-queue",
     killed_by="RT-1",
     program="queue-again",
-    steps=48,
+    steps=46,
     origin="the reference itself, which kept bindings beside the queues, by name",
     title="a queue gets what is routed to one of its name that was deleted",
     diff="""
@@ -738,7 +738,7 @@ mutant(
     id="revived-by-a-delivery",
     killed_by="CH-1",
     program="connection-closed-while-delivering",
-    steps=59,
+    steps=57,
     origin="what `Unregistered` is for",
     title="a delivery that comes as its channel ends registers the channel anew, while its callback is still at work",
     diff="""

@@ -214,7 +214,7 @@ class Lifecycles(msgspec.Struct):
 
     def may_end(self, taken: Step, before: int) -> bool:
         """Whether the session that an acquisition belongs to may have ended before a position."""
-        polled = taken.event.ev == "get"
+        polled = taken.pos if taken.event.ev == "get" else -1
         return not self.sessions.lasts(taken.by, before, taken.event.lvl, polled=polled)
 
     def may_be_gone(self, by: Holder, at: int, again: Event) -> bool:

@@ -205,9 +205,9 @@ class Sessions(msgspec.Struct):
             for name in (by, connection(by))
         )
 
-    def lasts(self, by: Holder, at: int, lvl: str = "", *, polled: bool = False) -> bool:
-        """Whether a holder's session certainly had not ended, for the broker, at a position; `polled`: it is known that
-        the holder polls.
+    def lasts(self, by: Holder, at: int, lvl: str = "", *, polled: int = -1) -> bool:
+        """Whether a holder's session certainly had not ended, for the broker, at a position; `polled` is where it is
+        known to have polled.
         """
         if self.answers_count(by, lvl):
             return self.last_sign(by) >= at
@@ -219,14 +219,15 @@ class Sessions(msgspec.Struct):
             and self._polls_on(by, at, polled)
         )
 
-    def _polls_on(self, by: Holder, at: int, polled: bool) -> bool:
+    def _polls_on(self, by: Holder, at: int, polled: int) -> bool:
         """Whether a worker that is named by its connection, and polls, still polled at a position: its client may have
         been killed, of which nothing is recorded.
         """
         if by.ch is not None or not by.conn:
             return True
         last = self.polled.get(connection(by))
-        return not polled if last is None else last.pos >= at
+        latest = max(polled, -1 if last is None else last.pos)
+        return latest < 0 or latest >= at
 
     def _noticed(self, by: Holder) -> bool:
         """Whether an end of a holder was recorded that its client did not ask for, and so came at some time before."""
