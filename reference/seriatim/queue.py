@@ -30,9 +30,9 @@ Rule 9 (close).       `close` is final: from then on every call for the consumer
                       too. Which call closes is decided once, in `wants_work`. What a caller may not ask for is refused
                       (`QueueMisuse`) before anything has changed.
 
-Why no wake-up is lost: suppose an entry is available and a ready consumer wants it. The thread that announced the entry
-either found the consumer in Interested and notified it, or did not find it there because it was Notified or moving;
-then the consumer has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
+Why no wake-up is lost, but F-112 in `spec/FINDINGS.md`: suppose an entry is available and a ready consumer wants it.
+Who announced it either found the consumer in Interested and notified it, or did not, for it was Notified or moving;
+then it has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
 
 What this file does not know
 ----------------------------

@@ -67,6 +67,15 @@ def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         servers.needed("no-such-package", "no-such-program")
 
 
+@pytest.mark.parametrize(
+    ("system", "lacks"), [("nats-cluster", []), ("kafka", ["jars"]), ("nsq", ["go"])]
+)
+def test_a_description_lacks_the_paths_of_what_is_built_for_it(
+    system: str, lacks: list[str]
+) -> None:
+    assert servers.description_of(system).lacks == lacks
+
+
 def test_rejects_an_unknown_system() -> None:
     with pytest.raises(SystemExit) as caught:
         run.main(["no-such-system"])

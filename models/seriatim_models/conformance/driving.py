@@ -833,9 +833,8 @@ class _Driver:
         self._ensure(step.ch)
         fields = {"ch": step.ch, "q": step.q, "ctag": step.ctag, **self._part(step)}
         reader = step.ch, step.ctag, step.q, step.part
-        if (
-            reader not in self._readers
-        ):  # each has the partition to itself, whoever else is of its group
+        # Each has the partition to itself, whoever else is of its group. Nothing is on its way to who only drains.
+        if reader not in self._readers and step.ch != DRAIN:
             self._readers.add(reader)
             self.record("consume", autoack=True, **fields)
         # Any field of Request; msgspec does not check on construction

@@ -279,7 +279,7 @@ mutant(
     id="locks-in-two-orders",
     killed_by="RPC-1",
     program="rpc-close",
-    steps=8,
+    steps=6,
     origin=(
         f"{ARTICLE}: a call takes the channel's lock and then the connection's; with an end of the connection that "
         f"takes them the other way round"

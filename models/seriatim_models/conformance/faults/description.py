@@ -105,8 +105,9 @@ class SystemDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     @property
     def lacks(self) -> list[str]:
-        """The names whose values only who installs what it needs can give."""
-        return [name for name in ("jars", "go") if any(getattr(n, name) for n in self.needs)]
+        """The names whose values only who installs what it needs can give; a program is found by its own name."""
+        needs = [need for need in self.needs if not need.program]
+        return [name for name in ("jars", "go") if any(getattr(need, name) for need in needs)]
 
     def setting_of(self, name: str) -> SystemSetting:
         """The setting of a name. Raises `DescriptionError`."""
