@@ -68,7 +68,7 @@ class ControlledCell(Shared, Generic[T]):
         self.index, self.reads, self.writes, self.adds, self.name = ex.new_object("cell", name)
 
     def changed(self, op: str, old: T, new: T, ok: bool) -> None:
-        """Tell the watcher of a change, unless it only records and has been told."""
+        """Tell the watcher of a change, unless it only records and knows already."""
         if not self.quiet or not self.ex.repeating:
             self.watch(Change(op, old, new, ok))
 

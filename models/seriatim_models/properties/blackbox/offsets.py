@@ -235,7 +235,7 @@ class Logs(msgspec.Struct):
     unnamed: dict[tuple[str, Holder], int] = {}
     """How often members that only their group names began to read a topic without an end: they may be several."""
     deleted: list[PartitionState] = []
-    """Of topics that are no more, the counts; those of other positions than could be told are untestable there."""
+    """Of topics that are no more, the counts; see `PartitionState.disordered`."""
     acked: dict[str, None] = {}
     """Topics of which messages are acknowledged."""
     moved: dict[str, None] = {}
