@@ -56,7 +56,7 @@ def test_every_report_names_the_profiles_that_a_recording_is_consistent_with(
         assert (
             len(consistency[profile]["broken"][0]["witness"]) == 8
         )  # with the answers by which others were there
-    assert "Profiles that it is consistent with" in files["html"].read_text()
+    assert "is consistent with (ok), or not (violated)" in files["html"].read_text()
     suites = ET.parse(files["junit"]).getroot()
     cases = suites.findall("./testsuite[@name='profiles']/testcase")
     assert len(cases) == len(SYSTEMS)

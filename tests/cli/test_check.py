@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -175,6 +176,23 @@ def test_progress_of_many_items_in_a_pipe_is_a_line_now_and_then(
         for n in range(1, 291):
             work.finished(f"mutant {n}", 0.0)
     assert capsys.readouterr().err.splitlines() == ["[290/290] mutant 290: 0.0 s"]
+
+
+def test_the_live_line_always_says_how_many_are_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 80 columns the text on the search had pushed the count, the noun and the time off the line."""
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "80")):
+        monkeypatch.setenv(name, value)
+    with ProgressDisplay(290, "mutants").running() as work:
+        work.describe("published-put-in-the-channels-lock")
+        work.note(
+            "", "11,688 executions, 194/s, about 20,062 in all, going by 58.26% of the search tree"
+        )
+        plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
+    line = plain.split("\r")[-1].split("\n")[-1]
+    assert "0/290 mutants 0:00:00 published-put-in-the-channels-lock 11,688" in line
+    assert len(line.strip()) <= 80
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from seriatim_models.cli.bug_catalogue import bugs, counterexample_run
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.tour import write_pages
+from seriatim_models.cli.tour import bugs_with_pages, write_pages
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs import bug_catalogue as catalogue
 
@@ -59,6 +59,8 @@ def test_the_tour_has_a_page_for_a_case_that_nobody_published(tmp_path: Path) ->
     report = new_report("greenlet", "pyspark")
     report.mutants.append(counterexample_run(case.mutant))
     pages = write_pages(report, tmp_path)
+    assert bugs_with_pages(report, pages) == [(case, report.mutants[0])]
+    assert bugs_with_pages(report, {}) == []
     page = (tmp_path / pages[case.mutant]).read_text(encoding="utf-8")
     for part in ("What happened", case.bug, "The interleaving", "the repair"):
         assert part in page

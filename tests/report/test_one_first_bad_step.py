@@ -54,7 +54,9 @@ def test_terminal_pages_catalogue_and_picture_agree(
     assert run(["show", case.token, "--html", str(shown)]) == 1
     seen["show TOKEN"] = of_terminal(capsys.readouterr().out)
     seen["show --html"] = of_page(shown.read_text())
-    seen["bugs"] = of_page(mutant_page(counterexample_run(mutant), "", "index.html"))
+    seen["bugs"] = of_page(
+        mutant_page(counterexample_run(mutant), "", "index.html", "Bug catalogue")
+    )
     if run(["show", mutant, "--svg", str(drawn)]) == 1:  # not too long for a picture
         (y,) = re.findall(r'y1="(\d+)"[^>]* class="lost"/>', drawn.read_text())
         seen["show --svg"] = (int(y) + 1 - TOP) // ROW + 1

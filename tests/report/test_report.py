@@ -232,9 +232,11 @@ def test_a_report_in_pages_says_what_the_one_page_says(report: Report, race: Mut
         "# What was found\n\n## Article\n\n### F-1 A race\n\ntold\n",
         [LessonLink("Two threads", "Who gets it?", "lessons/1.html")],
         SHARES,
+        bugs=[(case, race) for case in BUG_CASES if case.mutant == race.mutant],
     )
     made = pages(report, more)
-    parts = ["programs", "mutants", "recordings", "properties", "fairness", "findings", "lessons"]
+    parts = ["programs", "mutants", "bugs", "recordings", "properties", "fairness", "findings"]
+    parts.append("lessons")
     assert list(made) == ["index.html", *(f"{part}.html" for part in parts)]
     whole = Page(html(report, more)).text
     read = {name: Page(page) for name, page in made.items()}
@@ -257,7 +259,7 @@ def test_a_report_in_pages_says_what_the_one_page_says(report: Report, race: Mut
 
 
 def test_a_mutant_has_a_page(race: MutantRun) -> None:
-    page = mutant_page(race, "What IM-1 says.", "../index.html#mutants")
+    page = mutant_page(race, "What IM-1 says.", "../index.html#mutants", "Mutants")
     read = Page(page)
     assert read.open == []
     for fact in (

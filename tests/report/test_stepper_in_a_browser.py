@@ -80,7 +80,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = Report(command="seriatim check", started="now", programs=list(runs.values()))
     (folder / "both.html").write_text(html(report))
     mutant = mutant_run(MUTANTS["published-immediate"], runs["short"])
-    (folder / "mutant.html").write_text(mutant_page(mutant, "What IM-1 says.", "both.html"))
+    (folder / "mutant.html").write_text(
+        mutant_page(mutant, "What IM-1 says.", "both.html", "Mutants")
+    )
     chapters = lessons.all_in(lesson_runner.folder())
     (folder / "lesson.html").write_text(
         lessons.page(chapters[6], lesson_runner.stories(chapters[6]), chapters)

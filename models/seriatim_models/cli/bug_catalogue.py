@@ -40,7 +40,9 @@ def bugs(out: str) -> None:
         (case, counterexample_run(case.mutant)) for case in track(BUG_CASES, "bugs", transient=True)
     ]
     for case, run in cases:
-        page = mutant_page(run, PROPERTIES[run.expected].sentence, "index.html", case)
+        page = mutant_page(
+            run, PROPERTIES[run.expected].sentence, "index.html", "Bug catalogue", case
+        )
         put(str(folder / f"{run.mutant}.html"), page.encode())
     put(str(folder / "index.html"), bug_catalogue_page(cases, NOT_SHOWN).encode())
     console.print(Text(f"{len(cases)} bugs: {folder / 'index.html'}"), soft_wrap=True)

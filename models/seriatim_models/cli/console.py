@@ -21,6 +21,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableT
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
+from rich.table import Column
 from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
@@ -201,6 +202,7 @@ class ProgressCallback(Protocol):
 
 LINE_EVERY = 10.0  # seconds between lines where they cannot be redrawn
 LINES = 20  # of so many items each gets one
+BAR_FROM = 100  # columns; a narrower terminal has room for numbers only
 
 
 class ProgressDisplay:
@@ -211,12 +213,16 @@ class ProgressDisplay:
         self._total, self._done = total, 0
         self._live = self._console.is_terminal
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            *([BarColumn(bar_width=24)] if self._console.width >= BAR_FROM else []),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn(noun),
-            TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            # What is left of the line; the numbers before it are never cut.
+            TextColumn(
+                "{task.description} [dim]{task.fields[note]}",
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
+            expand=True,
             console=self._console,
             transient=True,
             disable=not self._live,

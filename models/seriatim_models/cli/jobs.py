@@ -136,15 +136,17 @@ def _together(
             pool.submit(_run, job, n, split_into): n for n, job in enumerate(jobs)
         }
         while pending:
-            work.describe(
-                " and ".join(jobs[n].name for n in sorted(pending.values())[:side_by_side])
-            )
+            oldest = min(
+                pending.values()
+            )  # the one that is shown: two would take turns on the line
+            work.describe(jobs[oldest].name)
             ended: set[Future[ProgramRun]] = set()
             while not ended:
                 ended = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED).done
                 while not messages.empty():
                     n, text = messages.get()
-                    work.note(jobs[n].name, text)
+                    if n == oldest:
+                        work.note(jobs[n].name, text)
             for future in ended:
                 n = pending.pop(future)
                 done[n] = run = future.result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 from rich.console import Console
@@ -36,6 +37,9 @@ from seriatim_models.report.text import (
 
 RACE = "published-immediate"
 """The mutant that is the check-then-dequeue code as its author published it."""
+
+if TYPE_CHECKING:
+    from seriatim_models.programs.bug_catalogue import BugCase
 
 
 @click.command(
@@ -129,9 +133,10 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     outputs.write(
         report,
         TourSections(
-            race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table, systems
+            race, repaired, pages, _findings(), _lessons(Path(out)), _fairness(), table, systems,
+            bugs_with_pages(report, pages),
         ),
-    )
+    )  # fmt: skip
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
 
@@ -171,10 +176,19 @@ def write_pages(report: Report, out: Path) -> dict[str, str]:
                 sentence = report.sentences.get(mutant.expected, "")
                 run = counterexample_annotation.annotated_mutant(mutant)
                 case = cases.get(mutant.mutant)
-                page = mutant_page(run, sentence, "../mutants.html", case)
+                back = ("../bugs.html", "Bug catalogue") if case else ("../mutants.html", "Mutants")
+                page = mutant_page(run, sentence, *back, case)
                 put(str(out / link), page.encode())
                 pages[mutant.mutant] = link
     return pages
+
+
+def bugs_with_pages(report: Report, pages: dict[str, str]) -> list[tuple[BugCase, MutantRun]]:
+    """The bugs of the catalogue that `write_pages` wrote pages of, with their mutants."""
+    from seriatim_models.programs.bug_catalogue import BUG_CASES
+
+    runs = {m.mutant: m for m in report.mutants if m.mutant in pages}
+    return [(case, runs[case.mutant]) for case in BUG_CASES if case.mutant in runs]
 
 
 def _findings() -> str:

@@ -282,10 +282,8 @@ NOT_SHOWN = {
     "QPID-3780": "a mark for scavenging, which the reference does not do: every iteration unlinks",
     "QPID-6528": "a suspended consumer's pointer kept deleted entries in memory; memory is not modelled",
     "QPID-6841": "sending again what a consumer holds; the reference only releases",
-    "QPID-1286": "the pointers of closed consumers were moved; here nobody ever reads one",
-    "QPID-6578": "reference counts of messages; the garbage collector's here",
-    "QPID-7591": "the same",
-    "QPID-8378": "the same",
+    "QPID-1286": "the pointers of closed consumers were moved; here a closed consumer's pointer is never read",
+    "QPID-6578, QPID-7591, QPID-8378": "reference counts of messages; the garbage collector's here",
     "QPID-3387": "rejecting for good by one consumer; the reference knows only giving back to all",
     "QPID-3064 (marker)": "a marker node of its own for who was served last; here that is the consumer's node, which "
     "stays linked to what follows",

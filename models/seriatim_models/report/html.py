@@ -48,6 +48,8 @@ class TourSections(NamedTuple):
     matrix: MatrixSection | None = None
     systems: Mapping[str, str] = {}
     """Which reference each program is of; long tables are folded by it."""
+    bugs: Sequence[tuple[BugCase, MutantRun]] = ()
+    """The bug catalogue: bugs that a broker really had, and the mutants that reproduce them."""
 
 
 class ReportPart(NamedTuple):
@@ -76,6 +78,9 @@ def report_parts(report: Report, more: TourSections) -> list[ReportPart]:
         killed = sum(mutant.as_expected for mutant in report.mutants)
         of = f"{killed} of {len(report.mutants)} are found by the property that must find them"
         found.append(ReportPart("mutants", "Mutants", of))
+    if more.bugs:
+        of = f"{len(more.bugs)} bugs that a broker really had, each reproduced"
+        found.append(ReportPart("bugs", "Bug catalogue", of))
     if report.audits:
         events = sum(audit.events for audit in report.audits)
         found.append(
@@ -137,17 +142,20 @@ def _by_system(
     return found
 
 
-def mutant_page(mutant: MutantRun, sentence: str, back: str, bug: BugCase | None = None) -> str:
+def mutant_page(
+    mutant: MutantRun, sentence: str, back: str, back_title: str, bug: BugCase | None = None
+) -> str:
     """A page that shows what a mutant changes, what happens then, and how the reference does it.
 
-    `sentence` is that of the property that it violates, `back` a link to the report, `bug` the real bug that the
-    mutant reproduces, if it does.
+    `sentence` is that of the property that it violates, `back` a link to the page that leads to it and that page's
+    title, `bug` the real bug that the mutant reproduces, if it does.
     """
     return render(
         "mutant.html.j2",
         mutant=mutant,
         sentence=sentence,
         back=back,
+        back_title=back_title,
         bug=bug,
         story=mutant.run.story,
     )

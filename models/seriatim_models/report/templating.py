@@ -27,6 +27,7 @@ def environment() -> Environment:
     made.filters["thousands"] = lambda n: "not counted" if n is None else f"{n:,}"
     made.filters["script_data"] = script_data
     made.filters["prose"] = prose
+    made.filters["capitalized"] = lambda text: text[:1].upper() + text[1:]
     made.filters["titled"] = titled
     made.filters["short"] = shortened
     return made
