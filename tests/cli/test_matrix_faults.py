@@ -18,6 +18,7 @@ import pytest
 from seriatim_models.cli import console
 from seriatim_models.cli.console import check_writable
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import Done, Journal, do, items
 
 SMALL = ("matrix", "fair", "--depth", "0", "--jobs", "1")
@@ -68,6 +69,11 @@ def counted(run: Any, *arguments: str) -> dict[str, Any]:
 def test_bad_usage_is_one_sentence(run: Any, arguments: tuple[str, ...], sentence: str) -> None:
     assert sentence in run(*arguments).complaint
     assert not Path("build").exists()
+
+
+def test_the_help_names_every_system(run: Any) -> None:
+    shown = run("matrix", "--help").out
+    assert [name for name in SYSTEMS if not re.search(rf"\b{name}\b", shown)] == []
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])

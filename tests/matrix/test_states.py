@@ -6,6 +6,7 @@ import pytest
 
 from seriatim.host import Threads
 from seriatim_models.machines.canonical import UnknownObject, canonical
+from seriatim_models.matrix.fair_scenes import FAIR_SYSTEM
 from seriatim_models.matrix.queue_scenes import (
     PULL_SYSTEM,
     PULL_UNIVERSES,
@@ -24,6 +25,7 @@ from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.mutant_modules import load
 
 LIB = load("queue")
+LIB_FAIR = load(FAIR_SYSTEM.reference)
 
 
 def state_after(universe: str, *calls: str) -> str:
@@ -68,6 +70,11 @@ def test_a_state_is_expanded_once(system: QueueSystem) -> None:
     offered = sum(1 for s in found.states for o in s.offers if o.twin_of is None)
     assert len(found.edges) == offered, "every call that can be made is tried from every state"
     assert not [e for e in found.edges if e.problem]
+
+
+def test_a_depth_that_no_state_has_ends_with_the_last_state() -> None:
+    found = explore_states(FAIR_SYSTEM, universe_of(FAIR_SYSTEM, "full"), LIB_FAIR, 10**12)
+    assert (len(found.states), len(found.edges), found.cut) == (6, 35, None)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
         seriatim matrix push --pair "settle exclusive: ; subscribe A | subscribe B"
                                                one program, with its counterexample if it is wrong
 
+        The systems are pull, push, handover, log, fair, pool and client.
         Results are kept in a journal as they come: after Ctrl-C or a kill the same command goes on.
         A program that a budget ended is inconclusive, and so is its cell, exit code 3.
         """

@@ -48,8 +48,10 @@ def plan_universe(
     at_once: int = 2,
     mutant: str = "",
     until: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> MatrixPlan:
-    """Return the plan of one universe, with every edge judged; or a part, at the time `until` (as `time.time` has it).
+    """Return the plan of one universe, with every edge judged; or a part, at the time `until` (as `time.time` has it)
+    or when `stopped` says so.
 
     Of a known mutant the states, edges and programs are those of the right reference; its edges are judged.
     """
@@ -57,7 +59,7 @@ def plan_universe(
     chosen = universe_of(of, universe)
     right = load(of.reference)
     found = explore_states(
-        of, chosen, right, depth, lambda: until is not None and time.time() > until
+        of, chosen, right, depth, lambda: stopped() or (until is not None and time.time() > until)
     )
     programs = [
         PairData.of(pair)
@@ -128,7 +130,7 @@ def _each(
 ) -> Iterator[MatrixPlan]:
     if jobs == 1:
         for name in names:
-            yield make(name)
+            yield make(name, stopped=stopped)
             if stopped():
                 raise KeyboardInterrupt
         return

@@ -93,6 +93,8 @@ def explore_states(
                     seen.add(_digest(after))
                     path = (*state.path, offer.invocation)
                     following.append(SystemState(universe, path, tuple(after.offers())))
+        if not following:
+            break
         level = following
     return found
 
