@@ -30,6 +30,8 @@ CONSOLE = [
     for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE)
     for command in re.split(r"\s+#\s", line)[0].strip().split(" && ")
 ]
+SHOWN = dict(re.findall(r"^\$ (.*)\n((?:[^$`].*\n)+)", README, re.MULTILINE))
+"""What a command prints, as far as it is shown: "..." stands for lines left out."""
 INLINE = re.findall(r"`((?:seriatim|make) [^`]+)`", README)
 COMMANDS = list(dict.fromkeys([*CONSOLE, *INLINE]))
 SERIATIM = [c for c in COMMANDS if c.startswith("seriatim ")]
@@ -98,9 +100,22 @@ def test_a_command_does_what_is_said_in_eighty_columns(
     assert ran.code in expected(command), ran.err
     for line in (ran.out + ran.err).splitlines():
         assert cell_len(line) <= 80, line
+    there = _without_times(ran.out)
+    for part in filter(None, _without_times(SHOWN.get(command, "")).split("...\n")):
+        assert part in there, f"not printed in this place:\n{part}"
+        there = there.partition(part)[2]
     for option in ("--html", "--svg", "--json", "--junit", "--start"):
         if option in arguments:
             assert Path(arguments[arguments.index(option) + 1]).stat().st_size > 0
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"\d+\.\d+( s)?$", "a time", text, flags=re.MULTILINE)
+
+
+def test_output_is_shown_of_three_commands() -> None:
+    assert len(SHOWN) == 3
+    assert SHOWN.keys() <= set(SERIATIM)
 
 
 @pytest.mark.parametrize("command", [c for c in SERIATIM if ELSEWHERE.search(c)])
