@@ -59,7 +59,7 @@ def test_the_trap_of_code_after_a_step(tmp_path: Path, monkeypatch: pytest.Monke
     assert not compared(program, tmp_path).wrong
 
     def too_early(self: execution.PythonExecution, thread: object, step: int) -> bool:
-        now = self.pasts[-1] if self.pasts else 0
+        now = self.pasts[self.steps - 1] if self.steps else 0
         return bool(now >> step & 1) if step >= 0 else True
 
     monkeypatch.setattr(execution.PythonExecution, "ordered", too_early)

@@ -14,6 +14,7 @@ Then the same thing has the same name in every schedule, which partial-order red
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
@@ -306,6 +307,12 @@ class Execution:
         thread.resume = given.switch
         return given.switch  # type: ignore[no-any-return]
 
+    def know(self, pasts: list[int], steps_of: defaultdict[int, int]) -> None:
+        """Be given what a search keeps before each step is taken: the past of each, and the steps of each thread.
+
+        Both are bit sets, and may hold steps that are known to come.
+        """
+
     def step(self, thread: Thread, alternative: int) -> Any:
         """Do the announced operation of `thread`, let the thread run to its next one, and return the result."""
         op = thread.op
@@ -392,6 +399,7 @@ class Execution:
         self.order.clear()
         self.by_tid.clear()
         self.threads.clear()
+        self.ops, self.values = [], []
 
     # -- asked by the world ----------------------------------------------------------------------------------------
 

@@ -132,6 +132,7 @@ class PythonExecution(Execution):
         "failed_futures",
         "files",
         "finalizers",
+        "found_by_search",
         "generators",
         "heads", "importing", "looking", "loops",
         "modules",
@@ -151,12 +152,15 @@ class PythonExecution(Execution):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.pasts: list[int] = []
-        """What happens before each step, itself included, as a bit set."""
+        """What happens before each step, itself included, as a bit set; may go on to steps that are known to come."""
+        self.steps_of: defaultdict[int, int] = defaultdict(int)
+        """The steps of each thread, by its number, as bit sets."""
+        self.found_by_search = False
+        """Whether the search keeps both."""
         self.at: dict[int, int] = {}
         """For each (object, mode) what happens before the steps that touched it, these included."""
         self.racing: dict[str, Race] = {}
         """Races that are violations, by place."""
-        self.steps_of: defaultdict[Thread, int] = defaultdict(int)
         self.records: dict[int, ObjectRecord] = {}
         self.numbers: defaultdict[int, int] = defaultdict(int)
         self.budget = SPIN
@@ -210,14 +214,39 @@ class PythonExecution(Execution):
                 except BaseException:  # whatever a program does in `finally`
                     continue
                 break
-        self.coroutines.clear()
-        self.failed_futures.clear()
-        self.loops.clear()
+        # What refers to the execution again and again would wait for the garbage collector.
+        for record in self.records.values():
+            record.places.clear()
+            record.owner = None
+        self.files.obj = None
+        del self.world
+        for kept in (
+            self.coroutines, self.failed_futures, self.loops, self.records, self.heads, self.looking, self.importing,
+            self.modules, self.clocks, self.views, self.derived, self.finalizers, self.at_exit,
+        ):  # fmt: skip
+            kept.clear()
 
     # -- happens-before -------------------------------------------------------------------------------------------
 
+    def know(self, pasts: list[int], steps_of: defaultdict[int, int]) -> None:
+        """As `Execution.know`. Where races are violations, what a program reads and writes orders nothing there."""
+        if not self.search.races_are_errors:
+            self.pasts, self.steps_of, self.found_by_search = pasts, steps_of, True
+
     def step(self, thread: Thread, alternative: int) -> Any:
         """As `Execution.step`, with the past of the step kept."""
+        if not self.found_by_search:
+            self._keep_past(thread)
+        self.budget = SPIN
+        self.counted = None
+        if self.timed:
+            self._merge_clocks(thread)
+        else:
+            self.step_clocks.append(0.0)
+        return super().step(thread, alternative)
+
+    def _keep_past(self, thread: Thread) -> None:
+        """Keep what happens before the step that a thread is about to take."""
         op = thread.op
         assert op is not None
         footprint = op.touch()
@@ -237,17 +266,13 @@ class PythonExecution(Execution):
             for key in footprint.keys:
                 at[key] = at.get(key, 0) | past
         pasts.append(past)
-        self.steps_of[thread] |= bit
-        self.budget = SPIN
-        self.counted = None
-        if self.timed:
-            self._merge_clocks(thread, enabler, footprint)
-        else:
-            self.step_clocks.append(0.0)
-        return super().step(thread, alternative)
+        self.steps_of[thread.tid] |= bit
 
-    def _merge_clocks(self, thread: Thread, enabler: int, footprint: Footprint) -> None:
+    def _merge_clocks(self, thread: Thread) -> None:
         """It is at least as late as in all steps that happen before this one."""
+        op = thread.op
+        assert op is not None
+        footprint, enabler = op.touch(), op.after()
         now = self.clocks[thread]
         if thread.last < 0 <= thread.born:
             now = max(now, self.step_clocks[thread.born])
@@ -267,8 +292,8 @@ class PythonExecution(Execution):
 
     def ordered(self, thread: Thread, step: int) -> bool:
         """Whether what `thread` did after that step happens before what is done now."""
-        now = self.pasts[-1] if self.pasts else 0
-        return bool((self.steps_of[thread] & now) >> (step + 1))
+        past = self.pasts[self.steps - 1] if self.steps else 0
+        return bool((self.steps_of[thread.tid] & past) >> (step + 1))
 
     def describe(self, thread: Thread) -> str:
         """The announced operation, with the line of the program that it stands in."""
@@ -386,16 +411,22 @@ class PythonExecution(Execution):
             return  # it has read it in this step
         if place.record.opaque:
             self._seen_by_another(place, site)
+        here, racing = self.steps - 1, False
         for other, (step, there) in place.writers.items():
             if other is not thread and not self.ordered(other, step):
                 self.race(place, there, site)
-        if write:
-            for other, (step, there) in place.readers.items():
-                if other is not thread and not self.ordered(other, step):
-                    self.race(place, there, site)
-            place.writers[thread] = (self.steps - 1, site)
+                racing = True
+        if not write:
+            place.readers[thread] = (here, site)
+            return
+        for other, (step, there) in place.readers.items():
+            if other is not thread and not self.ordered(other, step):
+                self.race(place, there, site)
+                racing = True
+        if racing or self.search.races_are_errors:
+            place.writers[thread] = (here, site)
         else:
-            place.readers[thread] = (self.steps - 1, site)
+            place.owned(thread, here, site)
 
     def _seen_by_another(self, place: SharedPlace, site: int) -> None:
         record = place.record

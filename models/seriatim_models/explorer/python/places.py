@@ -209,7 +209,7 @@ class SharedPlace:
         self.label = label
         self.name = label
         self.thread = thread
-        """The only thread that has touched it, None when there are several."""
+        """The only thread that has touched it, but for what happens before its last write; None: there are several."""
         self.read_at = self.write_at = -2
         """The last step before that thread's last read and write; -2 if there was none."""
         self.read_site = self.write_site = 0
@@ -221,6 +221,13 @@ class SharedPlace:
         self.reads: Footprint
         self.writes: Footprint
         self.value = None
+
+    def owned(self, thread: Thread, step: int, site: int) -> None:
+        """All other accesses happen before a write of this thread: what comes after it comes after them, too."""
+        self.readers.clear()
+        self.writers.clear()
+        self.thread = thread
+        self.read_at, self.write_at, self.write_site = -2, step, site
 
     def share(self) -> None:
         """A second thread has come: keep the accesses of each from now on."""

@@ -38,6 +38,8 @@ from seriatim_models.explorer.python.execution import PythonExecution
 
 TIMEOUT_MAX = 9223372036.0
 
+__s_observed__ = True  # a call of what is defined here needs no look: it announces what it does
+
 
 def here() -> tuple[PythonExecution, Thread]:
     """The execution and thread that call. Raises what ends a thread when the execution is being closed."""

@@ -45,6 +45,8 @@ from seriatim_models.explorer.python.primitives import (
 )
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, rewritten_tree
 
+__s_observed__ = True  # as in `primitives`
+
 FIRST_IDENT = 1000
 START = 1_000_000.0
 """What a clock shows at the start, in seconds."""
@@ -323,25 +325,39 @@ def enumerate_() -> list[PythonThread]:
     return [t for t in list(ex.heads.values()) if t is current_thread() or t.is_alive()]
 
 
+TICK = 1e-6
+"""Seconds that pass when a program looks at the clock, so that a loop on the time has an end."""
+
+
+def monotonic() -> float:
+    """The time of the calling thread, in seconds."""
+    ex, thread = here()
+    ex.pass_time(thread, TICK)
+    return START + ex.clocks[thread]
+
+
+OWN: dict[str, Any] = {
+    "Thread": PythonThread, "Lock": Lock, "RLock": RLock, "Condition": Condition, "local": ThreadLocal,
+    "Semaphore": Semaphore, "BoundedSemaphore": BoundedSemaphore,
+    "current_thread": current_thread, "currentThread": current_thread, "get_ident": get_ident,
+    "get_native_id": get_ident, "enumerate": enumerate_, "active_count": lambda: len(enumerate_()),
+    "main_thread": lambda: next(iter(here()[0].heads.values())), "excepthook": ignored_exception,
+    "__excepthook__": ignored_exception, "TIMEOUT_MAX": primitives.TIMEOUT_MAX, "ThreadError": RuntimeError,
+    "_register_atexit": lambda function, *a, **k: here()[0].at_exit.append(lambda: function(*a, **k)),
+    "stack_size": lambda size=0: 0, "settrace": lambda function: None, "setprofile": lambda function: None,
+    "_time": monotonic, "_RLock": RLock, "_PyRLock": RLock, "_CRLock": RLock,
+    "ExceptHookArgs": types.SimpleNamespace,
+}  # fmt: skip
+"""What is in `threading` besides `KEPT`."""
+
+
 def threading_module(ex: PythonExecution) -> types.ModuleType:
     """`threading` for one execution."""
     module = types.ModuleType("threading", threading.__doc__)
-    own: dict[str, Any] = {
-        "Thread": PythonThread, "Lock": Lock, "RLock": RLock, "Condition": Condition, "local": ThreadLocal,
-        "Semaphore": Semaphore, "BoundedSemaphore": BoundedSemaphore,
-        "current_thread": current_thread, "currentThread": current_thread, "get_ident": get_ident,
-        "get_native_id": get_ident, "enumerate": enumerate_, "active_count": lambda: len(enumerate_()),
-        "main_thread": lambda: next(iter(here()[0].heads.values())), "excepthook": ignored_exception,
-        "__excepthook__": ignored_exception, "TIMEOUT_MAX": primitives.TIMEOUT_MAX, "ThreadError": RuntimeError,
-        "_register_atexit": lambda function, *a, **k: here()[0].at_exit.append(lambda: function(*a, **k)),
-        "stack_size": lambda size=0: 0, "settrace": lambda function: None, "setprofile": lambda function: None,
-        "_time": monotonic, "_RLock": RLock, "_PyRLock": RLock, "_CRLock": RLock,
-        "ExceptHookArgs": types.SimpleNamespace,
-    }  # fmt: skip
     kept = library_classes()
-    own.update({name: kept[name] for name in KEPT})
-    module.__dict__.update(own)
-    module.__dict__["__all__"] = list(threading.__all__)
+    module.__dict__.update(
+        OWN, __all__=list(threading.__all__), **{name: kept[name] for name in KEPT}
+    )
     return module
 
 
@@ -363,17 +379,6 @@ def thread_module(ex: PythonExecution) -> types.ModuleType:
         TIMEOUT_MAX=primitives.TIMEOUT_MAX, get_native_id=get_ident,
     )  # fmt: skip
     return module
-
-
-TICK = 1e-6
-"""Seconds that pass when a program looks at the clock, so that a loop on the time has an end."""
-
-
-def monotonic() -> float:
-    """The time of the calling thread, in seconds."""
-    ex, thread = here()
-    ex.pass_time(thread, TICK)
-    return START + ex.clocks[thread]
 
 
 def wall_clock() -> float:

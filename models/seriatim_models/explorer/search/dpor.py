@@ -157,6 +157,7 @@ class DporSearch:
         """One execution. True if the search is over: nothing is left, or a violation ends it."""
         runner = self.runner
         ex = runner.fresh(repeating=self.records is not None)
+        ex.know(self.pasts, self.steps_of)
         try:
             end = self.execute(ex)
             if end != "blocked":
