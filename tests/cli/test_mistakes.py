@@ -24,6 +24,30 @@ FILES = {
     "exits_inside.py": b"import os\ndef test_it():\n    os._exit(3)\n",
     "words.py": b"class Words: pass\n",
     "no_test.py": b"x = 1\n",
+    "skips.py": b"import pytest\ndef test_it():\n    pytest.skip('not here')\n",
+    "skips_at_times.py": b"""\
+import threading, unittest
+def test_it():
+    lock, seen = threading.Lock(), []
+    def work():
+        with lock:
+            seen.append(1)
+    thread = threading.Thread(target=work)
+    thread.start()
+    with lock:
+        late = len(seen)
+    if late:
+        raise unittest.SkipTest('too late')
+    thread.join()
+""",
+    "made_with.py": b"class TestIt:\n    def __init__(self, x): pass\n    def test_it(self): pass\n",
+    "rule.py": b"""\
+from seriatim_models.properties.base import WholeHistory
+class Rule(WholeHistory):
+    id, sentence, source, kind = "X1", "a sentence", "a source", "safety"
+    reads = frozenset({"publish"})
+    def cases(self, events, bad): return 1 / 0
+""",
     "imports_nothing.py": b"import nowhere_at_all\ndef test_it():\n    pass\n",
     "jars.toml": JARS.read_bytes(),
 }
@@ -32,6 +56,13 @@ MISTAKES = {
     "check nowhere.py": "there is no file",
     "check syntax.py": "is no Python",
     "check no_test.py": "has no function whose name begins with test",
+    "check no_test.py::test_it": "has no function whose name begins with test",
+    "check skips.py": "test_it skips itself: not here",
+    "check skips_at_times.py": "skips itself under some schedules and not under others (too late)",
+    "check made_with.py": "TestIt.__init__ has the parameter x",
+    "audit ''": "'' names no file",
+    "audit {day} --property :X": "a property is named module:Name or file.py:Name",
+    "audit {day} --property rule.py:Rule": "rule.py, line 5, in cases of a property of yours: ZeroDivisionError",
     "check exits_inside.py": "os._exit is outside the model",
     "check two-takers --json folder": "cannot write folder",
     "check two-takers --junit folder": "cannot write folder",

@@ -303,6 +303,68 @@ def test_pytest_explores_marked_tests(tmp_path: Path) -> None:
     assert "the test starts no thread" in " ".join(explored.stdout.split())
 
 
+UNITTEST = """
+import threading, unittest, pytest
+
+class TestCounter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.step = 1
+
+    def setUp(self):
+        self.value = 0
+
+    def add(self):
+        self.value += self.step
+
+    @pytest.mark.explore
+    def test_one(self):
+        thread = threading.Thread(target=self.add)
+        thread.start()
+        thread.join()
+        assert self.value == 1
+
+    def test_two(self):
+        threads = [threading.Thread(target=self.add) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.value, 2)
+
+@pytest.mark.explore
+def test_skipped():
+    pytest.skip("not here")
+"""
+
+
+def test_a_method_of_unittest_runs_between_its_fixtures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`setUp` was not called: a right test was violated by an AttributeError."""
+    path = tmp_path / "test_unit.py"
+    path.write_text(UNITTEST)
+    assert run(["check", f"{path}::TestCounter::test_one"]) == 0
+    assert run(["check", f"{path}::TestCounter::test_two"]) == 1
+    assert "AssertionError: 1 != 2" in capsys.readouterr().out
+
+
+def test_pytest_says_what_it_does_not_explore(tmp_path: Path) -> None:
+    """A marked method of unittest ran once, and passed; a test that skips itself was violated."""
+    (tmp_path / "test_unit.py").write_text(UNITTEST)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--explore"]
+    ran = subprocess.run(
+        [*command, "-k", "one or skipped"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=100,
+    )
+    assert "`seriatim check test_unit.py::TestCounter::test_one` does it" in ran.stdout
+    assert "1 skipped" in ran.stdout
+    assert "1 error" in ran.stdout
+
+
 def test_a_check_of_a_real_function_has_the_same_answer() -> None:
     with pytest.raises(Exception, match="cannot be called"):
         check("test_counter.py::test_racy")  # type: ignore[arg-type]  # the mistake

@@ -45,16 +45,18 @@ def tests_in(name: str) -> list[Target]:
     module = path.stem
     found = dict(_functions(tree))
     wanted = ".".join(parts)
-    if not wanted:
-        tests = [name for name in found if name.rpartition(".")[2].startswith("test")]
-        if not tests:
-            raise UsageError(f"{file} has no function whose name begins with test")
-    elif wanted in found:
+    tests = [name for name in found if name.rpartition(".")[2].startswith("test")]
+    if not tests and wanted not in found:
+        raise UsageError(f"{file} has no function whose name begins with test")
+    if wanted in found:
         tests = [wanted]
-    else:
+    elif wanted:
         raise unknown("test", wanted, found, f"grep 'def test' {shlex.quote(file)}")
     for test in tests:
         _explorable(file, test, found[test])
+        made = f"{test.rpartition('.')[0]}.__init__"
+        if made in found:
+            _explorable(file, made, found[made])
     return [Target(module, str(path.resolve()), test) for test in tests]
 
 
@@ -72,7 +74,8 @@ def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionD
     """Raise `UsageError` for a function that cannot be run as a program."""
     where = f"{file}:{node.lineno}: {test}"
     arguments = [*node.args.posonlyargs, *node.args.args]
-    given = len(node.args.defaults) + ("." in test)
+    arguments = arguments[1:] if "." in test else arguments  # without self
+    given = len(node.args.defaults)
     if len(arguments) > given:
         name = arguments[len(arguments) - given - 1].arg
         raise UsageError(

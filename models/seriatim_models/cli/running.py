@@ -146,7 +146,11 @@ def _main(app: click.Command, arguments: Sequence[str] | None) -> object:
 
 
 def _surroundings(error: Exception) -> str:
-    """What the machine lacks, in a sentence, if that is why `error` was raised; else nothing."""
+    """What the machine lacks, or a property of the user's did, in a sentence, if `error` comes of it; else nothing."""
+    if (own := sys.modules.get("seriatim_models.properties.own")) and (
+        why := own.raised_in_own(error)
+    ):
+        return str(why)
     if isinstance(error, ModuleNotFoundError):
         return lacking(error) or ""
     if isinstance(error, MemoryError):

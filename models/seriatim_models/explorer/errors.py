@@ -28,6 +28,14 @@ class OutsideModel(Misuse):
     """The program reaches past the world: a real thread, a real lock, a sleep, a real clock."""
 
 
+class SkippedTest(Misuse):
+    """A test that has skipped itself before it could be explored; the exception with which it did is `skip`."""
+
+    def __init__(self, test: str, skip: BaseException) -> None:
+        super().__init__(f"{test} skips itself: {skip}")
+        self.skip = skip
+
+
 class NotObserved(OutsideModel):
     """A program uses a module in a way that must be observed: the search begins again with it."""
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import unittest
 from collections.abc import Callable
 from typing import Any
 
@@ -82,9 +83,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember the address of the test, for the command that replays its failure."""
+    """Remember the address of the test, for the command that replays its failure.
+
+    Refuse what pytest leaves to unittest: such a test would run once, and look as if it had been explored.
+    """
     _, names, rest = item.nodeid.partition("::")
-    testing.OPTIONS["test"] = os.path.relpath(item.path) + names + rest
+    testing.OPTIONS["test"] = address = os.path.relpath(item.path) + names + rest
+    case = issubclass(getattr(item, "cls", None) or object, unittest.TestCase)
+    if case and item.get_closest_marker("explore") and item.config.getoption("--explore", False):
+        pytest.fail(
+            f"a unittest.TestCase is not explored by pytest; `seriatim check {address}` does it",
+            pytrace=False,
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,7 +103,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     mark = pyfuncitem.get_closest_marker("explore")
     if mark is None or not pyfuncitem.config.getoption("--explore", False):
         return None
-    from seriatim_models.explorer.errors import ExplorerError
+    from seriatim_models.explorer.errors import ExplorerError, SkippedTest
     from seriatim_models.explorer.python.front import check, demand
 
     options = dict(mark.kwargs)
@@ -107,6 +117,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
         result = check(pyfuncitem.function, strategy, given=given, **options)
+    except SkippedTest as error:
+        raise error.skip from None
     except ExplorerError as error:
         pytest.fail(f"cannot be explored: {error}", pytrace=False)
     except TypeError as error:

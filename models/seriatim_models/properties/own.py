@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
+import os
 import sys
 import traceback
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +26,9 @@ from seriatim_models.properties.base import AnyProperty, Property
 from seriatim_models.source_files import unloaded_module
 
 GROUP = "seriatim.properties"
+
+FILES: set[str] = set()
+"""The files of the properties that were loaded: what is raised in one is no fault of this package."""
 
 NEEDED = ("id", "sentence", "source", "reads")
 """What every property declares."""
@@ -38,6 +44,8 @@ def load_property(named: str) -> AnyProperty:
     Raises `PropertyError`.
     """
     where, colon, name = named.rpartition(":")
+    if colon and not (where and name):
+        raise PropertyError(f"{named}: a property is named module:Name or file.py:Name")
     found = _attribute(_module(where), where, name) if colon else _entry_point(named)
     if isinstance(found, type):
         if not issubclass(found, Property):
@@ -48,7 +56,7 @@ def load_property(named: str) -> AnyProperty:
             raise PropertyError(f"{named}: cannot be made without arguments: {error}") from error
     if not isinstance(found, Property):
         raise PropertyError(
-            f"{named}: a {type(found).__name__} is no Property and no class of them"
+            f"{named}: this {type(found).__name__} is no Property and no class of them"
         )
     missing = [key for key in NEEDED if not hasattr(found, key)]
     if missing:
@@ -74,7 +82,18 @@ def load_properties(named: tuple[str, ...], beside: tuple[AnyProperty, ...]) -> 
             )
         taken[found.id] = name
         out.append(found)
+        with suppress(OSError, TypeError):  # made in a shell, or written in C
+            FILES.add(os.path.realpath(inspect.getfile(type(found))))
     return out
+
+
+def raised_in_own(error: BaseException) -> str:
+    """Where a property from outside raised the exception, in a sentence; empty if none did."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if os.path.realpath(frame.filename) in FILES:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return f"{frame.filename}, line {frame.lineno}, in {frame.name} of a property of yours: {what}"
+    return ""
 
 
 def _module(where: str) -> ModuleType:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seriatim_models.explorer.errors import Misuse
+from seriatim_models.explorer.errors import Misuse, SkippedTest
 from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python.accesses import forget_classes, now
@@ -27,6 +27,9 @@ COLLECT_EVERY = 50
 """Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
 WORTH_IT = 50
 """Objects of an execution for which that is done: where most are alive, each collection would look at them in vain."""
+TEST_CASE = ("unittest.case", "TestCase")
+SKIPS = {("unittest.case", "SkipTest"), ("builtins", "Skipped")}
+"""Exceptions with which a test says that it is not meant for this machine; pytest gives its own that module."""
 SELDOM = 1000
 """Executions between two where it is not."""
 
@@ -99,6 +102,32 @@ class Target:
         return cls(function.__module__, path, name, given=tuple((given or {}).items()))
 
 
+def _bases(kind: type) -> set[tuple[str, str]]:
+    """The classes that a class is one of, by module and name: a sandbox may have its own copy of one."""
+    return {(c.__module__, c.__qualname__) for c in kind.__mro__}
+
+
+# Any: it is of the user's module
+def _member(owner: Any, name: str) -> Any:
+    """A function or class of a module, or of a new object of a class.
+
+    Of a `unittest.TestCase` it is what calls the method between its fixtures.
+    """
+    if not isinstance(owner, type):
+        return getattr(owner, name)
+    if TEST_CASE not in _bases(owner):
+        return getattr(owner(), name)
+
+    case: Any = owner
+
+    def run() -> None:
+        case.setUpClass()
+        case(name).debug()
+        case.tearDownClass()
+
+    return run
+
+
 class PythonProgram:
     """A program for `explorer.explore`: every call of it sets up one execution."""
 
@@ -133,6 +162,15 @@ class PythonProgram:
         except ImportError as error:
             raise Misuse(f"the module of the test cannot be imported: {error}") from error
 
+    def _skipped(self, skip: BaseException) -> Misuse:
+        """What is raised for a test that skips itself: under one schedule and not under another says nothing."""
+        if self.executions == 1:
+            return SkippedTest(self.target.name, skip)
+        return Misuse(
+            f"{self.target.name} skips itself under some schedules and not under others ({skip}): "
+            "skip before threads are started"
+        )
+
     def _main(self) -> None:
         ex, thread = here()
         self.sandbox.load(ex, "threading")
@@ -140,11 +178,17 @@ class PythonProgram:
         world = ex.world
 
         def body() -> None:
+            try:
+                test()
+            except BaseException as error:
+                if SKIPS.isdisjoint(_bases(type(error))):
+                    raise
+                raise self._skipped(error) from None
+
+        def test() -> None:
             found = self._module(ex)
             for part in self.target.name.split("."):
-                found = getattr(found, part)
-                if isinstance(found, type):
-                    found = found()
+                found = _member(found, part)
             while hasattr(found, "__wrapped__"):
                 found = found.__wrapped__
             result = found(*self.target.args, **copy.deepcopy(dict(self.target.given)))

@@ -119,7 +119,12 @@ def find(paths: Iterable[str | Path]) -> list[Source]:
 
     Raises `HistoryError` for a path that is not there and for folders without a single history.
     """
-    named = [Path(p) for p in paths]
+    given = list(paths)
+    if (
+        "" in given
+    ):  # would be the current folder: most likely a variable of the shell that is not set
+        raise HistoryError("'' names no file and no folder")
+    named = [Path(p) for p in given]
     out: dict[Path, Source] = {}
     for path in named:
         if path.is_dir():
