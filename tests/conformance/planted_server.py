@@ -1,7 +1,7 @@
 """A queue behind a socket with a log on disk: ``PORT FOLDER before|later``.
 
-With ``before`` a message is in the log before it is confirmed. With ``later`` it is confirmed at once and written soon
-after: a mistake that only the death of the process shows.
+With ``before`` a message is in the log before it is confirmed. With ``later`` it is confirmed at once and written when
+a few lines more have come: a mistake that only the death of the process shows, however slow the machine is.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import contextlib
 import socketserver
 import sys
 import threading
-import time
 from collections import deque
 from pathlib import Path
 
-LATER = 0.1  # seconds
+LATER = 5  # lines that are not yet written
 
 
 class PlantedQueue:
@@ -30,24 +29,13 @@ class PlantedQueue:
             self.ready.extend(line[1:] for line in lines if line[0] == "+" and line[1:] not in done)
         self.file = path.open("a")
         self.later = later
-        self.unwritten: list[str] = []
-        if later:
-            threading.Thread(target=self.write, daemon=True).start()
+        self.unwritten: deque[str] = deque()
 
     def note(self, line: str) -> None:
-        if self.later:
-            self.unwritten.append(line)
-        else:
-            self.file.write(line + "\n")
-            self.file.flush()
-
-    def write(self) -> None:
-        while True:
-            time.sleep(LATER)
-            with self.lock:
-                lines, self.unwritten = self.unwritten, []
-                self.file.writelines(line + "\n" for line in lines)
-                self.file.flush()
+        self.unwritten.append(line)
+        while len(self.unwritten) > LATER * self.later:
+            self.file.write(self.unwritten.popleft() + "\n")
+        self.file.flush()
 
 
 class Handler(socketserver.StreamRequestHandler):

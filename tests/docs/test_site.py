@@ -54,6 +54,7 @@ NOT_RUN = {
     ("spec/MUTATION.md", "$ make mutants-order "): "hours; targets are looked up here",
     ("spec/conform/README.md", "$ seriatim record --exec"): "so tests/conformance/test_clients_commands.py does it",
     ("spec/conform/README.md", "$ seriatim conform --exec"): "a minute each; options are read here",
+    ("spec/conform/README.md", "$ seriatim conform --amqp"): "so tests/conformance/test_amqp_clients.py does it",
     ("spec/conform/README.md", "$ seriatim record --system"): "so tests/conformance/test_faults.py does it",
     ("spec/conform/README.md", "from seriatim_models.conformance.testing"): "tests/conformance/test_base_class.py",
     ("spec/HISTORY.md", 'format = "seriatim-profile/1"'): "all keys in one file, which is no whole profile",

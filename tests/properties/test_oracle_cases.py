@@ -120,7 +120,8 @@ def ranked(lvl: str, prefetch: int | None, *given: str, low_lo: int | None = Non
 
 
 def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
-    assert counted(check("P11", ranked("broker", 2, "m0", "m1"))) == (OK, 1, 0)
+    # m0 and m1 could have been given to lo, and m9 to hi, were that not full
+    assert counted(check("P11", ranked("broker", 2, "m0", "m1"))) == (OK, 3, 0)
     for room in (ranked("broker", 2, "m0"), ranked("broker", None, "m0", "m1")):
         found = check("P11", room)
         assert found.verdict is VIOLATED
@@ -128,7 +129,22 @@ def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
     settled = ranked("broker", 1, "m0")
     settled.settle("ack", "m0", by="hi")
     settled.deliver("m8", "lo")
-    assert counted(check("P11", settled)) == (VIOLATED, 2, 0)
+    assert counted(check("P11", settled)) == (VIOLATED, 3, 0)
+
+
+def test_p11_from_outside_a_delivery_past_a_lower_one_with_room_is_a_case() -> None:
+    def past(prefetch: int | None, *given: str) -> Recording:
+        r = Recording("api")
+        consumer(r, "hi", 2, cprio=5)
+        consumer(r, "lo", prefetch, cprio=0)
+        for m in given:
+            r.deliver(m, "lo", lo=0)
+        r.deliver("m9", "hi", lo=len(r.events) - 1)
+        return r
+
+    assert counted(check("P11", past(2, "m0"))) == (OK, 1, 0)
+    assert counted(check("P11", past(1, "m0"))) == (INCONCLUSIVE, 0, 0)  # lo may have been full
+    assert counted(check("P11", past(None))) == (INCONCLUSIVE, 0, 0)  # or blocked
 
 
 def test_p11_from_outside_the_next_delivery_shows_what_was_on_its_way() -> None:

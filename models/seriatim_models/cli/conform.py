@@ -72,6 +72,7 @@ CLIENTS = 4
         seriatim conform --python queue:Queue --schedules     all its schedules
         seriatim conform --python queue:Queue --clients 3     several clients at once
         seriatim conform --amqp amqp://guest:guest@127.0.0.1/ a broker
+        seriatim conform --amqp amqp://127.0.0.1/ --clients 3 several clients of it
         seriatim conform --exec ./q --replay build/conform/P5.json
 
         A broker gets queues of its own, whose names begin with seriatim-conform, and loses them again.
@@ -97,7 +98,7 @@ CLIENTS = 4
 )
 @number_option(
     "--clients",
-    "With --exec and --python: small workloads of so many clients at once, the smallest that shows a violation.",
+    "Small workloads of so many clients at once, the smallest that shows a violation.",
     click.IntRange(2, 64),
 )
 @click.option(
@@ -182,11 +183,9 @@ def conform(
         raise UsageError("--module is for --schedules: else every module is run as it is")
     described = (description, setting, faults)
     if clients is not None or any(described):
-        if url or test or replay is not None or steps is not None:
-            raise UsageError(
-                "--clients and --system are for --exec and --python, without --self-test, --replay and --steps"
-            )
-        driven = Implementation(command, factory, None, patience=patience)
+        if test or replay is not None or steps is not None:
+            raise UsageError("--clients and --system go without --self-test, --replay and --steps")
+        driven = Implementation(command, factory, url, arguments, patience)
         return conform_clients(
             targets, driven, clients or CLIENTS, profile, own, seconds, scripts, seed, Path(out),
             described,

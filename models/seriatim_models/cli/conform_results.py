@@ -22,7 +22,7 @@ from seriatim_models.conformance.profiles import SYSTEMS, Profile
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, write_script
 from seriatim_models.conformance.selftest import self_test, speed
-from seriatim_models.conformance.system import System
+from seriatim_models.conformance.system import Declaring, System
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.causes import causes
@@ -46,7 +46,7 @@ SHOWN = 40
 CONSISTENT = {Verdict.VIOLATED: "no", Verdict.OK: "yes", Verdict.INCONCLUSIVE: "not enough seen"}
 
 
-def held_to(console: Console, system: System, profile: str, own: tuple[str, ...]) -> Profile:
+def held_to(console: Console, system: Declaring, profile: str, own: tuple[str, ...]) -> Profile:
     """The profile that is named, else what the system declares, which is printed, or every promise; with properties of
     the user's own. Raises `UsageError`.
     """

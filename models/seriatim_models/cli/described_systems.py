@@ -9,13 +9,12 @@ from typing import get_args
 
 import rich_click as click
 
-from seriatim_models.cli.implementations import Implementation
+from seriatim_models.cli.implementations import Implementation, SeveralClients
 from seriatim_models.cli.options import F
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.search import SmallFaults
 from seriatim_models.conformance.concurrent.workload import FaultKind, kinds_of
-from seriatim_models.conformance.faults.described import started
+from seriatim_models.conformance.faults.described import DescribedSystem, started
 from seriatim_models.conformance.faults.description import DescriptionError, read_description
 from seriatim_models.conformance.faults.nemesis import NETWORK
 from seriatim_models.conformance.protocol import Fault
@@ -31,7 +30,7 @@ def system_options(command: F) -> F:
     for name, key, metavar, what in (
         ("--faults", "faults", "KINDS", f"With --system: {', '.join(get_args(FaultKind))}."),
         ("--setting", "setting", "NAME", "With --system: how it is run, and what is promised then."),
-        ("--system", "description", "FILE", "Start this system (TOML); --exec or --python connects to it."),
+        ("--system", "description", "FILE", "Start this system (TOML); without --exec or --python a broker of AMQP."),
     ):  # fmt: skip
         command = click.option(name, key, metavar=metavar, help=what)(command)
     return command
@@ -43,18 +42,19 @@ def opened(
     description: str | None,
     setting: str | None,
     faults: str | None,
-) -> Iterator[tuple[ChildProcess, SmallFaults | None]]:
+) -> Iterator[tuple[SeveralClients, SmallFaults | None]]:
     """What the options name, to be used by several clients, and the faults that are done to it.
 
     Raises `UsageError` if it cannot be started or described.
     """
-    named = implementation.command or implementation.factory
+    named = str(implementation)
     if description is None and (setting or faults):
         raise UsageError("--setting and --faults are for --system, which says what is started")
     kinds = _kinds(faults or "")
     with ExitStack() as stack:
         small: SmallFaults | None = None
         environment: dict[str, str] = {}
+        system: DescribedSystem | None = None
         try:
             if description is not None:
                 named = description
@@ -72,13 +72,13 @@ def opened(
                 promised = {"survives": [*chosen.survives], "settled": [*chosen.settled]}
                 small = SmallFaults(system.faults, kinds, len(system.faults.nodes), promised)
                 environment = {TARGET: system.reach, SETTING: setting or ""}
-                named = implementation.command or implementation.factory
-            child = implementation.open_concurrent(environment)
+                named = str(implementation)
+            driven = implementation.open_concurrent(environment, system)
         except (DescriptionError, Fault) as error:
             where = "" if isinstance(error, DescriptionError) else f"{named}: "
             raise UsageError(f"{where}{error}") from error
-        stack.callback(child.end)
-        yield child, small
+        stack.callback(driven.end)
+        yield driven, small
 
 
 def _kinds(text: str) -> list[FaultKind]:

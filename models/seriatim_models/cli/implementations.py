@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import rich_click as click
 
 from seriatim_models.cli.options import F
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.child import ChildProcess
+from seriatim_models.conformance.concurrent.search import FreshSystem
+from seriatim_models.conformance.faults.described import DescribedSystem
 from seriatim_models.conformance.protocol import CONCURRENT
 from seriatim_models.conformance.python_child import PythonChild, served
 from seriatim_models.conformance.system import System
+
+
+class SeveralClients(FreshSystem, Protocol):
+    """What several clients can use at once."""
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether they take turns all the same."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +55,41 @@ class Implementation:
         assert self.url is not None
         return AmqpBroker(self.url, queue_arguments(self.queue_arguments), patience=self.patience)
 
-    def open_concurrent(self, environment: Mapping[str, str] | None = None) -> ChildProcess:
-        """Start it to be driven by several clients at once. Raises `Fault` if it cannot be driven so."""
-        if sum(given is not None for given in (self.command, self.factory)) != 1:
-            raise UsageError("say which implementation: one of --exec and --python")
+    def open_concurrent(
+        self, environment: Mapping[str, str] | None = None, started: DescribedSystem | None = None
+    ) -> SeveralClients:
+        """Start it to be driven by several clients at once; a broker that was `started` needs no adapter.
+
+        Raises `Fault` if it cannot be driven so.
+        """
+        named = sum(given is not None for given in (self.command, self.factory, self.url))
+        broker = started is not None and started.reach.startswith("amqp")
+        if named == 0 and started is not None and not broker:
+            raise UsageError("name its adapter by --exec or --python: it is no broker of AMQP")
+        if named > 1 or (named == 0 and not broker):
+            raise UsageError("say which implementation: one of --exec, --python and --amqp")
+        if self.url is not None and started is not None:
+            raise UsageError("--amqp is for a broker that runs, --system for one that is started")
+        if self.url is not None or named == 0:
+            return self._clients_of_broker(started)
         # An object is in a process of its own, whose threads call it.
         command = self.command if self.command is not None else served(self.factory or "")
         return ChildProcess(
             command, patience=self.patience, protocol=CONCURRENT, environment=environment
         )
+
+    def _clients_of_broker(self, started: DescribedSystem | None) -> SeveralClients:
+        from seriatim_models.conformance.amqp import BrokerQueues
+        from seriatim_models.conformance.amqp_clients import AmqpClients
+
+        arguments = {**queue_arguments(self.queue_arguments)}
+        if started is None:
+            return AmqpClients([self.url or ""], BrokerQueues(arguments), patience=self.patience)
+        setting = started.setting
+        queues = BrokerQueues(
+            {**setting.arguments, **arguments}, durable=True, persistent=setting.persistent
+        )
+        return AmqpClients(started.reach.split(","), queues, patience=self.patience)
 
     @property
     def words(self) -> list[str]:

@@ -16,6 +16,7 @@ from seriatim_models.cli.console import Outputs, check_apart
 from seriatim_models.cli.described_systems import opened, system_options
 from seriatim_models.cli.implementations import (
     Implementation,
+    SeveralClients,
     implementation_options,
     queue_argument_option,
     queue_arguments,
@@ -23,7 +24,6 @@ from seriatim_models.cli.implementations import (
 from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
 from seriatim_models.cli.recordings import read
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.conformance.child import ChildProcess
 from seriatim_models.conformance.concurrent.driving import run_workload
 from seriatim_models.conformance.concurrent.search import SmallFaults
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
@@ -199,12 +199,12 @@ def _recorded(
     workload: ConcurrentWorkload,
     out: Path,
     parts: float,
-    system: ChildProcess,
+    system: SeveralClients,
     faults: SmallFaults | None,
 ) -> int:
     """Record a system that runs; returns the exit code."""
     console = Outputs().console
-    named = implementation.command or implementation.factory
+    named = implementation.command or implementation.factory or system.name
     params = {"seed": workload.seed, "clients": workload.clients, "rate": workload.rate}
     header = Header(
         run=out.stem,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -71,6 +71,32 @@ def reason(error: BaseException) -> str:
     return next(said, f"is a broker running there? ({type(error).__name__})")
 
 
+class BrokerQueues:
+    """The queues of a drive in the broker, by the names that all its connections use."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, str | int | bool],
+        *,
+        durable: bool = False,
+        persistent: bool = False,
+    ) -> None:
+        """`durable`: they are to outlive the broker's process; `persistent`: their messages are."""
+        self.arguments, self.persistent = dict(arguments), persistent
+        self.durable = durable or self.arguments.get("x-queue-type") == "quorum"
+        self.declared: set[str] = set()
+        self.anew()
+
+    def anew(self) -> None:
+        """From now on all names stand for other queues."""
+        self.token = uuid.uuid4().hex
+        self.declared.clear()
+
+    def name(self, q: str) -> str:
+        """What a queue is called in the broker."""
+        return f"seriatim-conform-{self.token}-{q}"
+
+
 class AmqpBroker:
     """One connection. Every reset gives fresh queues, whose names begin with ``seriatim-conform-``."""
 
@@ -86,13 +112,22 @@ class AmqpBroker:
     )
 
     def __init__(
-        self, url: str, arguments: dict[str, str | int] | None = None, *, patience: float = 5.0
+        self,
+        url: str,
+        arguments: Mapping[str, str | int | bool] | None = None,
+        *,
+        patience: float = 5.0,
+        queues: BrokerQueues | None = None,
     ) -> None:
-        """Raises `Fault` if there is no broker."""
-        self._arguments = arguments or {}
-        if int(self._arguments.get("x-max-priority", 0)) >= PRIORITIES - 1:
+        """`queues`: those that it uses with other connections, in place of its own with these `arguments`.
+
+        Raises `Fault` if there is no broker.
+        """
+        self._queues = queues or BrokerQueues(arguments or {})
+        arguments = self._queues.arguments
+        if int(arguments.get("x-max-priority", 0)) >= PRIORITIES - 1:
             self.can = self.can | {"message-priority"}
-        if self._arguments.get("x-queue-type") == "quorum":
+        if arguments.get("x-queue-type") == "quorum":
             # https://www.rabbitmq.com/docs/quorum-queues#global-qos: not supported
             self.can = self.can - {"channel-qos"}
         self._patience = patience
@@ -111,6 +146,11 @@ class AmqpBroker:
         self._parameters.blocked_connection_timeout = patience
         self._connection: pika.BlockingConnection | None = None
         self._confirms = True
+        self._counts_held = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Connect, and see what the broker is. Raises `Fault`."""
         self._connect()
         self.name, self.version = self._introduction()
         if "Qpid" in self.name:
@@ -134,6 +174,7 @@ class AmqpBroker:
         if self._connection is None or self._connection.is_closed:
             self._names.clear()
             self._connect()
+        self._queues.anew()
         self._channels.clear()
         self._pushes.clear()
         self._live.clear()
@@ -171,7 +212,7 @@ class AmqpBroker:
                 if time.monotonic() > until:
                     # Messages were lost or came from nowhere: from here on the count is compared with this one.
                     for q in self._names:
-                        self._strange[q] = self._count(q) - self._expected(q)
+                        self._strange[q] = self._counted(q) - self._expected(q)
                     return False
                 time.sleep(POLL)
 
@@ -188,6 +229,10 @@ class AmqpBroker:
             ):
                 self._delete_queues()
                 connection.close()
+
+    def _push(self, push: Push) -> None:
+        """Something came unasked."""
+        self._pushes.append(push)
 
     # ---- the connection
 
@@ -237,16 +282,17 @@ class AmqpBroker:
         self._connection.process_data_events(0)
 
     def _delete_queues(self) -> None:
-        for name in self._names.values():
+        for name in list(self._queues.declared):
             with contextlib.suppress(pika.exceptions.ChannelClosedByBroker):
                 self._admin.queue_delete(name)
+        self._queues.declared.clear()
         self._names.clear()
 
     def _queue(self, q: str) -> str:
         if q not in self._names:
-            name = f"seriatim-conform-{uuid.uuid4().hex}-{q}"
-            durable = self._arguments.get("x-queue-type") == "quorum"
-            self._admin.queue_declare(name, durable=durable, arguments=self._arguments)
+            name, of = self._queues.name(q), self._queues
+            self._admin.queue_declare(name, durable=of.durable, arguments=of.arguments)
+            of.declared.add(name)
             self._names[q] = name
             self._live[q] = 0
         return self._names[q]
@@ -275,11 +321,10 @@ class AmqpBroker:
 
     def _closed(self, ch: int, code: int, why: str) -> None:
         """The broker closed a channel by itself."""
-        now = time.monotonic_ns()
-        self._pushes.append(Push(ev="closed", ch=ch, code=code, why=why, t=now))
+        self._push(Push(ev="closed", ch=ch, code=code, why=why, t=time.monotonic_ns()))
         self._channels.pop(ch, None)
 
-    def _count(self, q: str) -> int:
+    def _counted(self, q: str) -> int:
         declared = self._admin.queue_declare(self._names[q], passive=True)
         return int(declared.method.message_count)
 
@@ -290,7 +335,7 @@ class AmqpBroker:
         return self._live[q] - (0 if self._counts_held else self._held(q))
 
     def _at_rest(self, q: str) -> bool:
-        counted = self._count(q)
+        counted = self._counted(q)
         self._dispatch()
         off = self._strange.get(q, 0)
         if counted != self._expected(q) + off:
@@ -350,8 +395,21 @@ class AmqpBroker:
     def _returned(
         self, _: BlockingChannel, method: Basic.Return, properties: BasicProperties, body: bytes
     ) -> None:
-        push = Push(ev="return", m=body.decode(), code=method.reply_code, t=time.monotonic_ns())
-        self._pushes.append(push)
+        now = time.monotonic_ns()
+        self._push(Push(ev="return", m=body.decode(), code=method.reply_code, t=now))
+
+    def _count(self, request: Request) -> Answer:
+        self._queue(request.q)
+        held = self._held(request.q)
+        ready = self._counted(request.q) - (held if self._counts_held else 0)
+        return Answer(ready=ready, held=held)
+
+    def _declare(self, request: Request) -> Answer:
+        """Ask for a queue that is there, on the client's own channel: a call, whose reply has the queue's name."""
+        name = self._queue(request.q)
+        declared = self._channels[request.ch].pika.queue_declare(name, passive=True)
+        same = declared.method.queue == name
+        return Answer(q=request.q if same else declared.method.queue)
 
     def _recover(self, request: Request) -> Answer:
         channel = self._channels[request.ch]
@@ -364,7 +422,8 @@ class AmqpBroker:
 
     def _put(self, name: str, m: str, priority: int | None = None) -> None:
         """Until the broker has it."""
-        properties = BasicProperties(message_id=m, delivery_mode=1, priority=priority)
+        mode = 2 if self._queues.persistent else 1
+        properties = BasicProperties(message_id=m, delivery_mode=mode, priority=priority)
         self._publisher.basic_publish("", name, m.encode(), properties)
         if not self._confirms:
             self._publisher.tx_commit()
@@ -434,7 +493,7 @@ class AmqpBroker:
                 redelivered=method.redelivered,
                 t=time.monotonic_ns(),
             )
-            self._pushes.append(push)
+            self._push(push)
 
         return receive
 

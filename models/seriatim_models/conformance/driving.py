@@ -193,6 +193,9 @@ class _Driver:
             if push.ev == "return":
                 self.record("return", push.t, ch=push.ch, m=push.m, err=str(push.code or push.why))
                 continue
+            if push.ev in ("cb_begin", "cb_end"):
+                self.record(push.ev, push.t, ch=push.ch, m=push.m, dtag=push.dtag)
+                continue
             known = channel.consumers.get(push.ctag) if channel else None
             q, autoack = known or ("", False)
             self.record(

@@ -9,7 +9,7 @@ import msgspec
 from seriatim_models.conformance.driving import DrivenRun
 from seriatim_models.conformance.meanings import declared_profile
 from seriatim_models.conformance.profiles import PROFILES, Profile
-from seriatim_models.conformance.system import System
+from seriatim_models.conformance.system import Declaring
 from seriatim_models.history.event import Event
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
@@ -30,7 +30,7 @@ def black_box_profiles() -> dict[str, Profile]:
     }
 
 
-def default_profile(system: System) -> Profile:
+def default_profile(system: Declaring) -> Profile:
     """What a system is held to where no profile is named: every promise, or those of a log, as it declares them."""
     profile = PROFILES["kafka" if "read" in system.can else "any"]
     return declared_profile(system.means, profile) if system.means else profile

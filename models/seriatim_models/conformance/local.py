@@ -106,6 +106,8 @@ class Local:
             return Answer(pos=value)
         if request.op == "count":
             return _counted(value)
+        if request.op == "declare" and isinstance(value, str):
+            return Answer(q=value)
         if request.op in ("dwrr", "dwrr-table"):
             return Answer(served=list(value))
         return Answer()
@@ -297,7 +299,9 @@ def declared(implementation: Implementation) -> frozenset[str]:
     can: Iterable[str] | None = getattr(implementation, "can", None)
     if can is not None:
         return abilities(can)
-    methods = {op: getattr(implementation, op.replace("-", "_"), None) for op in OPERATIONS}
+    # A method `declare` of somebody's may be anything: only `can` says that it is this one.
+    named_so = [op for op in OPERATIONS if op != "declare"]
+    methods = {op: getattr(implementation, op.replace("-", "_"), None) for op in named_so}
     found: dict[str, Callable[..., object]] = {
         op: method for op, method in methods.items() if callable(method)
     }

@@ -37,6 +37,7 @@ OPERATIONS = (
     "tx-commit",
     "tx-rollback",
     "count",
+    "declare",
     "dwrr",
     "dwrr-table",
 )
@@ -80,6 +81,8 @@ while that holds a message of it; `queues` are more than one, by name, `partitio
 the rest are arguments of `consume` and `publish`.
 """
 
+PUSHES = ("deliver", "return", "closed", "cb_begin", "cb_end")
+"""What it may say unasked."""
 IMPLIED = {"held-groups": "groups", "dead-letter": "drop"}
 """Features that say more exactly what another one does."""
 TRANSACTIONS = frozenset({"tx-begin", "tx-commit", "tx-rollback"})
@@ -177,6 +180,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of what was got: the lease of who held it before had run out."""
     batch: list[Got] = []
     """What was got, if several were asked for."""
+    q: str = ""
+    """Of `declare`: the queue that the reply names."""
     ready: int | None = None
     held: int | None = None
     """Of `count`: how many messages of the queue are ready, and how many somebody holds."""
@@ -187,7 +192,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an implementation sends unasked: a delivery, a returned message, a channel that it closed."""
+    """What an implementation sends unasked: a delivery, a returned message, a channel that it closed, or the begin and
+    end of what its client library calls for a delivery.
+    """
 
     ev: str
     ch: int = 0
@@ -240,10 +247,10 @@ def as_answer(message: dict[str, object]) -> Answer:
 def as_push(message: dict[str, object]) -> Push:
     """The message as a push. Raises `Fault`."""
     push = _converted(message, Push)
-    if push.ev not in ("deliver", "return", "closed"):
-        raise Fault("garbage", f"field ev: {push.ev!r} is none of deliver, return, closed")
-    if push.ev == "deliver" and (not push.m or push.dtag is None):
-        raise Fault("garbage", "a deliver needs the fields m and dtag")
+    if push.ev not in PUSHES:
+        raise Fault("garbage", f"field ev: {push.ev!r} is none of {', '.join(PUSHES)}")
+    if push.ev in ("deliver", "cb_begin", "cb_end") and (not push.m or push.dtag is None):
+        raise Fault("garbage", f"a {push.ev} needs the fields m and dtag")
     return push
 
 

@@ -243,6 +243,14 @@ def _count(talk: _Talk) -> None:
     _want(seen == (1, 1), "of two messages one is held, so count must say 1 ready and 1 held", seen)
 
 
+@_check("declare is answered with the queue that was asked for", "declare")
+def _declare(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0")
+    found = talk.done("declare", ch=1, q="q")
+    _want(found.q in ("", "q"), "the reply to declare of q must name q, or nothing", found.q)
+
+
 @_check("a consumer holds no more than its prefetch", "consume", "qos", "ack")
 def _limit(talk: _Talk) -> None:
     talk.opened()

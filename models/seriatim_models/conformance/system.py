@@ -16,8 +16,8 @@ class MayWait(Protocol):
     """With so many messages in it a queue was seen to let a publish wait; None if with no number yet."""
 
 
-class System(Protocol):
-    """An implementation under test. Every method may raise `protocol.Fault`."""
+class Declaring(Protocol):
+    """What says what it can do."""
 
     name: str
     version: str
@@ -26,6 +26,11 @@ class System(Protocol):
     """Operations and features, see `protocol`."""
     means: Meanings
     """What it declares that they mean."""
+
+
+class System(Declaring, Protocol):
+    """An implementation under test. Every method may raise `protocol.Fault`."""
+
     exact: bool
     """Whether an answer means that the command has taken effect, and `sync` that nothing is on its way.
 

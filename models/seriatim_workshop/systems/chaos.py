@@ -24,6 +24,8 @@ import msgspec
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
 from seriatim_models.conformance.concurrent.workload import (
+    MIX,
+    REOPEN,
     ConcurrentWorkload,
     FaultKind,
     plan_faults,
@@ -44,6 +46,10 @@ from seriatim_workshop.systems.faulty_clients import clients_of
 
 CLIENTS, RATE = 4, 400.0
 """How many clients a case has, and how many commands a second they are asked for together."""
+CONSUMING = {"consume": 8}
+"""How often a client begins a consumer, where it can: several shall be there at once, of different priorities."""
+PREFETCH = 50
+"""Of consumers: while one has been given fewer, it is known to be ready (P11)."""
 PATIENCE = 60.0
 """Seconds that one operation may take while the system is broken."""
 CLUSTER_FAULT = 8.0
@@ -169,7 +175,13 @@ def run_case(case: ChaosCase, seed: int, out: Path, factor: float = 1.0) -> Chao
     longest = 1.0 if description.nodes == 1 else CLUSTER_FAULT
     faults = plan_faults(case.faults, seconds, seed, longest=longest, nodes=description.nodes)
     workload = ConcurrentWorkload(
-        clients=CLIENTS, seed=seed, rate=RATE, faults=faults, phases=(("faults", seconds),)
+        clients=CLIENTS,
+        seed=seed,
+        rate=RATE,
+        mix=MIX | REOPEN | CONSUMING,
+        prefetch=PREFETCH,
+        faults=faults,
+        phases=(("faults", seconds),),
     )
     relayed = not set(NETWORK).isdisjoint(case.faults)
     disk = DISK if "disk-full" in case.faults else 0
@@ -264,7 +276,7 @@ def message_outcomes(events: Iterable[Event]) -> MessageOutcomes:
             outcomes.settled.add(event.m)  # of a log what was read is not lost
         elif event.ev in ("get", "deliver") and event.m in outcomes.answered:
             outcomes.again.add(event.m)
-        elif event.ev == "ack" and event.ms:
+        elif event.ms and (event.ev == "ack" or event.requeue is False):
             (outcomes.answered if event.ph == "ok" else outcomes.settled).update(event.ms)
     return outcomes
 

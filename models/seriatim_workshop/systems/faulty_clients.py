@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
-import select
-import socket
-import subprocess
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import greenstalk
-import pika
-import pika.exceptions
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from seriatim_models.conformance.child import MARK, SUPERVISOR, reap
+from seriatim_models.conformance.amqp import BrokerQueues
+from seriatim_models.conformance.amqp_clients import AmqpClients
 from seriatim_models.conformance.concurrent.client import (
     ConcurrentClient,
     ConcurrentSystem,
@@ -359,94 +353,6 @@ class FaultyRedisLog:
         self._redis.close()
 
 
-class FaultyRabbit:
-    """RabbitMQ: a durable queue and publisher confirms."""
-
-    _node = itertools.count()
-    """By turns each client connects to another node."""
-
-    def __init__(self, system: DescribedSystem) -> None:
-        reaches = system.reach.split(",")
-        at = next(FaultyRabbit._node) % len(reaches)
-        self._system, self._at = system, at
-        self._persistent = system.setting.persistent
-        arguments = system.setting.arguments
-        parameters = pika.URLParameters(reaches[at])
-        parameters.heartbeat = 2
-        parameters.socket_timeout = parameters.stack_timeout = PATIENCE
-        parameters.blocked_connection_timeout = PATIENCE
-        self._connection = pika.BlockingConnection(parameters)
-        self._channel = self._connection.channel()
-        self._channel.queue_declare(NAME, durable=True, arguments=arguments)
-        self._channel.confirm_delivery()
-
-    def publish(self, m: str) -> None:
-        properties = pika.BasicProperties(delivery_mode=2 if self._persistent else 1)
-        try:
-            with self._limited():
-                self._channel.basic_publish("", NAME, m.encode(), properties)
-        except pika.exceptions.NackError:
-            raise RefusedByServer("basic.nack") from None
-
-    @contextlib.contextmanager
-    def _limited(self) -> Iterator[None]:
-        """End the connection if what is asked takes too long: pika waits for a confirm as long as heartbeats come."""
-
-        def give_up() -> None:
-            with contextlib.suppress(OSError, AttributeError):
-                self._connection._impl._transport._sock.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(UNCONFIRMED, give_up)
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def get(self) -> TakenMessage | None:
-        with self._limited():
-            method, _, body = self._channel.basic_get(NAME)
-        if method is None:
-            self._connection.sleep(WAIT)
-            return None
-        return TakenMessage(body.decode(), method.delivery_tag, method.redelivered)
-
-    def ack(self, tag: int) -> None:
-        self._channel.basic_ack(tag)
-
-    def nack(self, tag: int) -> None:
-        self._channel.basic_nack(tag, requeue=True)
-
-    def left(self) -> tuple[int, int]:
-        # A passive declare counts what is ready alone.
-        asked = ["list_queues", "--quiet", "--no-table-headers"]
-        columns = ["messages_ready", "messages_unacknowledged"]
-        # Supervised, for where no epmd is left it starts one, which would outlive it.
-        mark = f"count-{os.getpid()}-{id(self)}"
-        network = self._system.faults.network
-        within = network.prefix(self._at) if network else []
-        environment = self._system.faults.nodes[self._at].environment
-        process = subprocess.Popen(
-            [*SUPERVISOR, *within, "/usr/lib/rabbitmq/bin/rabbitmqctl", *asked, *columns],
-            env={**os.environ, **environment, MARK: mark},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None
-            while not select.select([process.stdout], [], [], 0)[0]:
-                self._connection.sleep(0.1)  # heartbeats go on
-            ready, held = process.stdout.readline().split()
-        finally:
-            reap(process, mark)
-        return int(ready), int(held)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class FaultyNats:
     """A JetStream work queue and one durable consumer: what is not acknowledged within `ACK_WAIT` comes again."""
 
@@ -572,4 +478,6 @@ def clients_of(system: DescribedSystem, *, log: bool = False) -> ConcurrentSyste
     if system.description.id == "nats-cluster":
         returned: set[str] = set()
         return FaultySystem("NATS", lambda _: FaultyNats(system, returned), "lease", "nack")
-    return FaultySystem("RabbitMQ", lambda _: FaultyRabbit(system), "nack", "redelivered")
+    setting = system.setting
+    queues = BrokerQueues(setting.arguments, durable=True, persistent=setting.persistent)
+    return AmqpClients(reach.split(","), queues, patience=2 * UNCONFIRMED)

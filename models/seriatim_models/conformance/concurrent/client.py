@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from seriatim_models.conformance.meanings import Meanings
 from seriatim_models.conformance.protocol import Answer, Push, Request
+from seriatim_models.conformance.system import Declaring
 
 Receiver = Callable[[Push], None]
 """Called with what an implementation sends unasked, by any thread."""
@@ -29,16 +29,8 @@ class ConcurrentClient(Protocol):
         """Give the client up, in any state. Never raises."""
 
 
-class ConcurrentSystem(Protocol):
+class ConcurrentSystem(Declaring, Protocol):
     """An implementation that several clients use at once."""
-
-    name: str
-    version: str
-    """Empty if it is not known."""
-    can: frozenset[str]
-    """Operations and features, see `protocol`."""
-    means: Meanings
-    """What it declares that they mean."""
 
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
         """A client of that number, which is its channel's, too. A number may come again once its client is closed.

@@ -181,6 +181,8 @@ class _DrivenClient:
         self.shared, self.number = shared, number
         self.name = f"client{number}"
         self.client: ConcurrentClient | None = None
+        self.ended = False
+        """Whether the system has closed its channel by itself."""
         self.conn = ""
         self.ch = 0
         self.given = 0
@@ -206,8 +208,12 @@ class _DrivenClient:
 
     def connected(self) -> ConcurrentClient | None:
         """The client, connected anew if it must be; None if that cannot be done now."""
-        if self.client is not None:
+        if self.client is not None and not self.ended:
             return self.client
+        if self.client is not None:
+            self.client.close()
+            self.client, self.transaction = None, None
+        self.ended = False
         self.ch = self.shared.channel()
         self.conn = f"{self.name}.{self.ch}"
         self.held, self.consumers, self.reads = {}, {}, {}
@@ -255,7 +261,10 @@ class _DrivenClient:
         def receive(push: Push) -> None:
             record = self.shared.recording.record
             if push.ev == "closed":
+                self.ended = True
                 record("ch_close", ph="ok", err=str(push.code or push.why), **fields)
+            elif push.ev in ("cb_begin", "cb_end"):
+                record(push.ev, m=push.m, dtag=push.dtag, **fields)
             elif push.ev == "return":
                 record("return", m=push.m, err=str(push.code or push.why), **fields)
             else:
@@ -331,6 +340,8 @@ class _DrivenClient:
             self.given += 1
             dtag = self.given if self.shared.leases else answer.dtag
             fields |= {"m": answer.m, "dtag": dtag, "redelivered": answer.redelivered}
+        if ev == "rpc" and answer.q:
+            fields["key"] = answer.q
         if ev == "publish" and answer.pos is not None:
             fields["pos"] = answer.pos
         record(ev, ph="ok" if answer.ok else "fail", **fields)
@@ -510,6 +521,11 @@ class _DrivenClient:
         if not answer.ok or answer.ready is None or answer.held is None:
             return None
         return answer.ready, answer.held
+
+    def _declare(self, command: ClientCommand) -> bool:
+        q = command.queue
+        self.ask("rpc", Request(op="declare", ch=self.ch, q=q), key=q)
+        return True
 
     def _consume(self, command: ClientCommand) -> bool:
         q, ctag = command.queue, f"c{self.ch}.{len(self.consumers)}"

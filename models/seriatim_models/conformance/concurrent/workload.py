@@ -118,7 +118,7 @@ class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 MIX = {
     "publish": 40, "get": 30, "consume": 2, "cancel": 1, "ack": 30, "nack": 8, "reject": 2,
-    "read": 40, "seek": 3, "commit": 10, "tx-begin": 4, "tx-commit": 8, "tx-rollback": 2,
+    "read": 40, "seek": 3, "commit": 10, "tx-begin": 4, "tx-commit": 8, "tx-rollback": 2, "declare": 2,
 }  # fmt: skip
 """How often each command comes, in proportion; what a system cannot do is left out."""
 REOPEN = {"close": 1}

@@ -273,6 +273,14 @@ class Ranked(msgspec.Struct, array_like=True):
     """Deliveries to lower consumers that it would have wanted, if it turns out to have had room, each after the
     consume of the one that was given it."""
 
+    def has_room(self, exact: bool) -> bool:
+        """Whether it holds fewer messages than its prefetch; from outside, where nobody knows when a settlement took
+        effect, whether all that it is known to have been given are fewer.
+        """
+        if self.credit is None:
+            return exact
+        return self.given - self.freed * exact < self.credit
+
 
 class Ranks(msgspec.Struct):
     """The aggregation state of P11."""
@@ -297,7 +305,8 @@ PASSED = (
 
 
 class ConsumerPriority(SequentialProperty[Ranks]):
-    """P11. A case is a delivery while a consumer of higher priority was definitely registered.
+    """P11. A case is a delivery while a consumer of higher priority was definitely registered; one to the higher, too,
+    while a lower one was registered and had room by what it was given: that one could have been given it.
 
     Inside the broker it is known how many messages the higher one held; if fewer than its prefetch, it was ready.
     From outside, a delivery may be on its way to it, unseen, and nobody knows when a settlement took effect. So
@@ -312,7 +321,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
     rests_on = ""
-    case = "consumers of different priority with a prefetch, and a delivery to the lower one"
+    case = "consumers of different priority with a prefetch, and a delivery to one while the other had room"
     scope = "queue"
     reads = (
         ENDS
@@ -438,21 +447,19 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         rank = mine.prio if mine is not None else None
         if mine is None or rank is None or event.key is not None or event.q in state.sole:
             return  # with groups or a single active consumer the higher one may not have it
-        higher = [
+        there = [
             (n, c)
             for n, c in consumers.items()
-            if c.prio > rank and c.ok is not None and when(c.ok) < lo
+            if c.prio != rank and c.ok is not None and when(c.ok) < lo
         ]
+        state.tally.tested += any(c.prio < rank and c.has_room(exact) for _, c in there)
+        higher = [(n, c) for n, c in there if c.prio > rank]
         for other_name, other in higher:
             if exact:
                 state.tally.tested += 1
-                if other.credit is None or other.given - other.freed < other.credit:
+                if other.has_room(exact):
                     self._report(state, [mine.ranked or mine.event], event, other_name, other, [])
-            elif (
-                other.credit is not None
-                and other.given < other.credit
-                and len(other.passed) < PASSED
-            ):
+            elif other.has_room(exact) and len(other.passed) < PASSED:
                 other.passed.append((mine.ranked or mine.event, event))
             else:
                 state.tally.untestable += 1
