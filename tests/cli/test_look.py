@@ -171,9 +171,18 @@ def test_the_tour_tells_all_and_writes_the_page(
     source = page.read_text()
     assert "x.set(&lt;b&gt;1&lt;/b&gt;)" in source
     pages = {file.name: file.read_text() for file in page.parent.glob("*.html")}
-    for name, text in pages.items():
-        for link in re.findall(r'href="([^#"]+)[#"]', text):
-            assert (page.parent / link).is_file(), f"{name}: {link}"
+    for file in page.parent.rglob("*.html"):
+        for link in re.findall(r'href="(?!https:)([^#"]+)[#"]', file.read_text()):
+            assert (file.parent / link).is_file(), f"{file}: {link}"
+    for inner in (
+        "mutants/published-immediate",
+        "lessons/01-two-threads-one-entry",
+        "matrix/index",
+    ):
+        text = (page.parent / f"{inner}.html").read_text()
+        assert f'href="../{inner.partition("/")[0]}.html"' in text.replace(
+            "bugs.html", "mutants.html"
+        )
     assert "mutants/published-immediate.html" in pages["mutants.html"]
     assert "lessons/01-two-threads-one-entry.html" in pages["lessons.html"]
     assert "A slice, depth 0" in pages["matrix.html"]

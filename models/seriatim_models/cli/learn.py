@@ -141,13 +141,18 @@ def contents(chapters: list[Lesson], console: Console) -> int:
     return 0
 
 
-def write_all(chapters: list[Lesson], into: Path, console: Console | None = None) -> int:
-    """Write a page for each chapter into a folder, and print where, if there is a console."""
+def write_all(
+    chapters: list[Lesson], into: Path, console: Console | None = None, back: str = ""
+) -> int:
+    """Write a page for each chapter into a folder, and print where, if there is a console.
+
+    `back` is a link to the report that they belong to.
+    """
     from seriatim_models.cli import lesson_runner
 
     for lesson in chapters:
         file = into / f"{lesson.name}.html"
-        put(str(file), lessons.page(lesson, lesson_runner.stories(lesson), chapters).encode())
+        put(str(file), lessons.page(lesson, lesson_runner.stories(lesson), chapters, back).encode())
         if console is not None:
             console.print(Text(str(file)), soft_wrap=True)
     return 0

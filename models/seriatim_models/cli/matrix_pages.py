@@ -218,8 +218,8 @@ def is_folder(target: str) -> bool:
     return target != "-" and (path.is_dir() or not (path.suffix or path.is_file()))
 
 
-def write_pages(target: str, systems: Sequence[MatrixView], command: str) -> None:
-    """Write one page, or a folder of pages if `target` names one. Raises `UsageError`."""
+def write_pages(target: str, systems: Sequence[MatrixView], command: str, back: str = "") -> None:
+    """Write one page, or a folder of pages if `target` names one, with a link `back`. Raises `UsageError`."""
     if not is_folder(target):
         put(target, one_page(systems, command).encode())
         return
@@ -230,7 +230,7 @@ def write_pages(target: str, systems: Sequence[MatrixView], command: str) -> Non
                 if line.story is not None:
                     made = page(line.story, f"{line.command} --html FILE")
                     put(str(folder / "steps" / f"{line.id}.html"), made.encode())
-    for path, text in pages(systems, command):  # the index refers to what is there
+    for path, text in pages(systems, command, back):  # the index refers to what is there
         put(str(folder / path), text.encode())
 
 
@@ -286,5 +286,5 @@ def section(runs: Sequence[MatrixRun], extent: str, out: Path, folder: str) -> M
     depth = max(run.matrix.depth for run in runs)
     command = f"seriatim matrix --depth {depth}"
     shown = [drawn(run, command) for run in runs]
-    write_pages(str(out / folder), shown, f"{command} --html {folder}")
+    write_pages(str(out / folder), shown, f"{command} --html {folder}", "../matrix.html")
     return MatrixSection(shown, extent, f"{folder}/")

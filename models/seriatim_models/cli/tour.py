@@ -206,7 +206,7 @@ def _lessons(out: Path) -> list[LessonLink]:
     from seriatim_models.report import lessons
 
     chapters = lessons.all_in(folder())
-    write_all(chapters, out / "lessons")
+    write_all(chapters, out / "lessons", back="../lessons.html")
     return [LessonLink(c.title, c.question, f"lessons/{c.name}.html") for c in chapters]
 
 

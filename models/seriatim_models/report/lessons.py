@@ -154,10 +154,11 @@ def all_in(folder: Path) -> list[Lesson]:
 # --------------------------------------------------------------------------------------------------
 
 
-def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson]) -> str:
+def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson], back: str = "") -> str:
     """The chapter with each interleaving to step through behind the program or command that finds it.
 
-    `stories` are by the line of the fence. `others` are all chapters, to be linked to.
+    `stories` are by the line of the fence. `others` are all chapters, to be linked to; `back` is a link to the
+    report that they belong to.
     """
     env = environment()
     # Any: a template's macros are attributes that no type checker knows
@@ -181,6 +182,7 @@ def page(lesson: Lesson, stories: Mapping[int, Story], others: list[Lesson]) -> 
         after=others[at + 1] if at + 1 < len(others) else None,
         body=Markup(made.render(lesson.text)),
         others=others,
+        back=back,
         stories=bool(stories),
     )
 

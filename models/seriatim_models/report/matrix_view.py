@@ -138,13 +138,17 @@ def one_page(systems: Sequence[MatrixView], command: str) -> str:
         verdict_of_all=worst(s.verdict for s in systems),
         command=command,
         folder=None,
+        back="",
         most=PROGRAMS_MAX,
         stories=any(p.story for s in systems for c in s.cells for p in c.lines),
     )
 
 
-def pages(systems: Sequence[MatrixView], command: str) -> Iterator[tuple[str, str]]:
-    """Yield the pages of a folder, by their paths in it; those with an interleaving are `stepper.page`."""
+def pages(systems: Sequence[MatrixView], command: str, back: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the pages of a folder, by their paths in it; those with an interleaving are `stepper.page`.
+
+    `back` is a link to the report that the folder belongs to.
+    """
     yield (
         "index.html",
         render(
@@ -153,6 +157,7 @@ def pages(systems: Sequence[MatrixView], command: str) -> Iterator[tuple[str, st
             verdict_of_all=worst(s.verdict for s in systems),
             command=command,
             folder="",
+            back=back,
             most=0,
             stories=False,
         ),
