@@ -41,6 +41,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -333,6 +334,18 @@ _UNSEEN = frozenset({"ch_close", "conn_close", "conn_drop", "cancel", "recover",
 reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
 
 
+# Any: a partial set of Event's fields, whose types msgspec does not check on replace
+def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
+    """What is implied and the recorder left empty."""
+    left = {}
+    for name, value in implied.items():
+        if value is not None:
+            held = getattr(event, name)
+            if held is None or held == "":
+                left[name] = value
+    return left
+
+
 def began(event: Event) -> bool:
     """Whether the event is the beginning of its operation (or the whole of it)."""
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
@@ -349,6 +362,10 @@ def _operation(event: Event) -> tuple[object, ...]:
     """What joins the phases of an operation: its number, or who performs it."""
     who = (event.rec, event.conn)
     return (*who, event.proc) if event.op is None else (*who, event.op)
+
+
+_TAKERS = frozenset({"consume", "get", "ch_open", "ch_close", "conn_close"})
+"""What `_Takers` look at."""
 
 
 class _Takers(msgspec.Struct):
@@ -445,7 +462,8 @@ class Completion(msgspec.Struct):
             event = self._numbered(event)
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
-        self._takers.take(event)
+        if event.ev in _TAKERS:
+            self._takers.take(event)
         if event.ev == "declare":
             self._declare(event)
         if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
@@ -470,7 +488,7 @@ class Completion(msgspec.Struct):
                 channel.before = before
                 before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
-        channel = self._channels.setdefault(key, _Channel())
+        channel = self._channels.get(key) or self._channels.setdefault(key, _Channel())
         if event.ev == "deliver" and event.ctag not in channel.consumers:
             back = channel.back_to(event.ctag)
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
@@ -482,9 +500,7 @@ class Completion(msgspec.Struct):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN
-        # Any: a partial set of Event's fields, whose types msgspec does not check on replace
-        new = self._implied(event, gen, channel)
-        new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
+        new = _left_out(event, self._implied(event, gen, channel))
         if event.ev in ("conn_close", "conn_drop"):
             self._end_connection(event.conn)
         elif event.ev == "ch_close":
@@ -591,7 +607,7 @@ class Completion(msgspec.Struct):
                 new["dead"] = self._leads_on(event.q) or None
             case "ack" | "nack" | "reject":
                 new |= self._settled_without_channel(event)
-        new = {k: v for k, v in new.items() if v is not None and getattr(event, k) in (None, "")}
+        new = _left_out(event, new)
         return msgspec.structs.replace(event, **new) if new else event
 
     def _taken(self, event: Event) -> dict[str, object]:

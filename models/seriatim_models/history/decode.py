@@ -7,6 +7,7 @@ is no event; what to do about that is the reader's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 import msgspec
 
@@ -99,8 +100,12 @@ def decoder(header: Header) -> Decode:
     decode = _qh0 if old else _qh1
     defaults = {k: v for k in ("run", "rec", "lvl", "clk") if (v := getattr(header, k))}
 
+    given = attrgetter(*defaults, "ev")  # of several, so that it gives a tuple
+
     def complete(raw: bytes) -> Event:
         event = decode(raw)
+        if all(given(event)):  # what nothing is missing of is not asked for each default
+            return checked(event)
         missing = {k: v for k, v in defaults.items() if not getattr(event, k)}
         return checked(msgspec.structs.replace(event, **missing) if missing else event)
 

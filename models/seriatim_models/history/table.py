@@ -34,6 +34,8 @@ except ImportError as missing:
 
 _HEADER = b"qh"
 _BATCH = 16384
+_HELD = 1024
+"""Events whose fields are taken at a time: of 100,000 it takes three to four times as long."""
 _TEXTS = {
     "ev", "run", "rec", "lvl", "clk", "proc", "ph", "conn", "q", "m", "pub", "key", "ctag", "scope", "err",
 }  # fmt: skip
@@ -62,6 +64,14 @@ _DEFAULTS = {n: getattr(Event(i=0, ev=""), n) for n in FIELDS}
 
 def columns(events: Sequence[Event]) -> dict[str, pa.Array]:
     """The fields of the events as arrays of the types of `SCHEMA`."""
+    parts = [_columns(events[at : at + _HELD]) for at in range(0, len(events), _HELD)]
+    if len(parts) < 2:
+        return parts[0] if parts else _columns(())
+    return {name: pa.concat_arrays([part[name] for part in parts]) for name in FIELDS}
+
+
+def _columns(events: Sequence[Event]) -> dict[str, pa.Array]:
+    """The same of so few that they are still in the processor's cache, field by field."""
     out: dict[str, pa.Array] = {}
     # Field by field over all events in C: the loop over 45 fields of every event is what writing costs.
     transposed = zip(*map(_FIELDS_OF, events), strict=True) if events else ((),) * len(FIELDS)

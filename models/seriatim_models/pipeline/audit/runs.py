@@ -300,8 +300,11 @@ def read(run: RunPlan) -> Iterator[RunItem]:
 
 def merged(streams: Iterable[Iterable[tuple[int, RunItem]]]) -> Iterator[tuple[int, RunItem]]:
     """The items of several recorders in the order of time; of those stamped alike see `history.order`."""
-    for at, _, item in heapq.merge(*map(_ranked, streams), key=itemgetter(0, 1)):
-        yield at, item
+    of = list(streams)
+    if len(of) == 1:
+        return iter(of[0])
+    ranked_items = heapq.merge(*map(_ranked, of), key=itemgetter(0, 1))
+    return ((at, item) for at, _, item in ranked_items)
 
 
 def _ranked(
