@@ -7,6 +7,7 @@ import pytest
 
 from seriatim_models.explorer import Replay, explore
 from seriatim_models.matrix.cells import PairProgram, PairResult, difference, explained, run_pair
+from seriatim_models.matrix.log_scenes import LOG_SYSTEM, READ_MEANWHILE
 from seriatim_models.matrix.queue_scenes import (
     ANY_TURN,
     JUST_PULLING,
@@ -18,6 +19,7 @@ from seriatim_models.matrix.queue_scenes import (
     PUSH_SYSTEM,
     QueueSystem,
 )
+from seriatim_models.matrix.scene import MatrixSystem
 from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
@@ -31,9 +33,9 @@ LIB = load("queue")
 
 
 def run(
-    system: QueueSystem, key: str, mutant: str = "", max_executions: int | None = None
+    system: MatrixSystem, key: str, mutant: str = "", max_executions: int | None = None
 ) -> PairResult:
-    lib = load("queue", MUTANTS[mutant] if mutant else None)
+    lib = load(system.reference, MUTANTS[mutant] if mutant else None)
     return run_pair(system, lib, PairData.read(key, system).pair(system), max_executions)
 
 
@@ -163,9 +165,14 @@ def test_a_capped_program_is_not_exhausted() -> None:
             "settle group-credit: subscribe B, enqueue m1, subscribe A; enqueue m2 | release B m1",
             PASSED_IN_A_GROUP.why,
         ),
+        (
+            LOG_SYSTEM,
+            "settle parking: publish_one bad; publish_one bad | read a 2 | commit a 2",
+            READ_MEANWHILE.why,
+        ),
     ],
 )
-def test_what_the_oracle_lets_pass_has_its_reason(system: QueueSystem, key: str, why: str) -> None:
+def test_what_the_oracle_lets_pass_has_its_reason(system: MatrixSystem, key: str, why: str) -> None:
     assert why in run(system, key).excused
     strict = replace(system, expected=())
     assert run(strict, key).problem.startswith("outcome: "), "and is no order of the calls"

@@ -54,6 +54,14 @@ def test_a_round_that_was_interrupted_does_not_count() -> None:
     assert judged("FQ-3", *events, *served) is Verdict.VIOLATED
 
 
+def test_a_round_after_the_loop_was_asked_to_end_does_not_count() -> None:
+    slot = {"slot": "p", "quantum": 1}
+    begun: list[Said] = [("slot", slot), ("arrive", {"slot": "p", "weight": 2}), ("round", {})]
+    after: list[Said] = [("round", {}), ("round", {}), ("stopped", {})]
+    assert judged("FQ-3", *begun, ("stopping", {}), *after) is Verdict.OK
+    assert judged("FQ-3", *begun, *after) is Verdict.VIOLATED
+
+
 @pytest.mark.parametrize(
     ("stored", "tries", "parks", "verdict"),
     [

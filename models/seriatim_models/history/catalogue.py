@@ -507,6 +507,7 @@ FAIR = (
     EventKind("park", "The loop is about to park."),
     EventKind("interrupted", "A round ended before its end: the broker took a settlement with an error."),
     EventKind("unpark", "The loop is awake."),
+    EventKind("stopping", "The loop was asked to end: from now on it takes nothing."),
     EventKind("stopped", "The loop was stopped."),
     EventKind("failed", "A handler raised.", (), (error,)),
     EventKind("died", "The loop ended with an exception.", (), (error,), unrecorded="by mutants only"),

@@ -59,8 +59,9 @@ class Around(NamedTuple):
 class Recording:
     """A host that records events by the kinds of cells and the names of operations, and passes everything on.
 
-    `cells` has what records the changes of a cell, by the cell's kind; `operations` what records an operation, by the
-    method's ``__qualname__``, e.g. ``"Queue.enqueue"``. What has no entry is not recorded. Recordings can be nested.
+    `cells` has what records the changes of a cell, by the cell's kind, or by its name if it is of no kind; `operations`
+    what records an operation, by the method's ``__qualname__``, e.g. ``"Queue.enqueue"``. What has no entry is not
+    recorded. Recordings can be nested.
     """
 
     def __init__(
@@ -82,8 +83,8 @@ class Recording:
         owner: object = None,
         watch: Watch[T] | None = None,
     ) -> Cell[T]:
-        """A cell of the inner host, watched if its kind is recorded."""
-        events = self._cells.get(kind)
+        """A cell of the inner host, watched if its kind is recorded, or its name if it is of no kind."""
+        events = self._cells.get(kind or name)
         if events is not None:
             watch = RecordingWatch(events, self.inner.record, owner)
         return self.inner.cell(value, name, kind=kind, owner=owner, watch=watch)

@@ -12,7 +12,7 @@ from seriatim_models.recording.base import (
     Record,
     Recording,
 )
-from seriatim_models.watched import WatchedHost
+from seriatim_models.watched import Change, WatchedHost
 
 D = TypeVar("D")
 
@@ -60,8 +60,14 @@ def going_round(record: Record, method: Callable[..., None], consumer: FairConsu
         raise
 
 
-CELLS: dict[str, CellEvents] = {}
-"""No changes of the fair consumer's one cell are recorded."""
+def asked_to_end(record: Record, owner: object, change: Change[bool]) -> None:
+    """Record ``stopping`` when the flag is set for the first time."""
+    if change.new and not change.old:
+        record("stopping")
+
+
+CELLS: dict[str, CellEvents] = {"stopping": asked_to_end}
+"""What records the changes of the fair consumer's one cell."""
 
 OPERATIONS: dict[str, OperationEvents] = {
     "FairConsumer._sleep": sleep,

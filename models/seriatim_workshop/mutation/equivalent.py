@@ -145,11 +145,9 @@ ORDER_EQUIVALENT: dict[str, str] = {
     "fair.FairConsumer._take: lock-given-up: self._lock before delivery, weight = slot.waiting[0]": LOOP_TAKES,
     "fair.FairConsumer._take: lock-given-up: self._lock before if weight > slot.deficit:": LOOP_TAKES,
     "fair.FairConsumer._take: lock-given-up: self._lock before slot.waiting.popleft()": LOOP_TAKES,
-    "fair.FairConsumer._take: lock-given-up: self._lock before slot.deficit -= weight": LOOP_TAKES,
-    "fair.FairConsumer._take: lock-given-up: self._lock before if self._held:": LOOP_TAKES,
     "fair.FairConsumer._take: lock-given-up: self._lock before slot.deficit = 0": LOOP_TAKES,
-    "fair.FairConsumer._take: lock-given-up: self._lock before self._held = 0": LOOP_TAKES,
-    "fair.FairConsumer._take: lock-given-up: self._lock before self.tokens.acquire()": LOOP_TAKES,
+    "fair.FairConsumer._take: lock-given-up: self._lock before self.tokens.acquire()": LOOP_TAKES
+    + ", and no slot holds more than its prefetch, though what is recorded behind the gap could say so",
     "fair.FairConsumer.round: iterated-over-a-copy: self.slots": FIXED,
     "queue.PriorityQueueEntryList.next: iterated-over-a-copy: self._by_rank[node.rank + 1:]": FIXED,
     "queue.PriorityQueueEntryList.__iter__: iterated-over-a-copy: self._by_rank": FIXED,

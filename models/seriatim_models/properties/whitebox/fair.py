@@ -116,16 +116,20 @@ class Fq3(OfSlots):
     id = "FQ-3"
     sentence = (
         "A delivery of weight w that is first in its slot is taken in one of the first ceil(w/Q) rounds that begin "
-        "while it is; and while the loop runs nothing waits for ever. What was taken is settled once."
+        "while it is, unless the loop is asked to end before; and while the loop runs nothing waits for ever. "
+        "What was taken is settled once."
     )
     kind = "liveness"
     source = f"{SOURCE}; {DRR}"
-    reads = frozenset({"slot", "arrive", "take", "round", "interrupted", "stopped", "fair_rest"})
+    reads = frozenset(
+        {"slot", "arrive", "take", "round", "interrupted", "stopping", "stopped", "fair_rest"}
+    )
 
     def cases(self, events: list[Event], bad: Violations) -> int:
         """The bound is tight: a deficit is at least 0 when the delivery comes first, and each round adds Q to it.
 
-        A round that an error of `settle` interrupts may not have come to the slot.
+        A round that an error of `settle` interrupts may not have come to the slot; one that begins after the loop was
+        asked to end comes to none, and the one before that not to all.
         """
         self._settled(events, bad)
         events = self.known(events)
@@ -133,7 +137,8 @@ class Fq3(OfSlots):
         waiting: dict[str, deque[int]] = {slot: deque() for slot in quanta}
         rounds = dict.fromkeys(quanta, 0)
         """How many rounds have begun since the slot's first delivery is the first."""
-        stopped = False
+        ended = ""
+        """"stopping" when the loop was asked to end, "stopped" when it has ended."""
         tested = 0
         for e in events:
             if e.ev == "arrive":
@@ -144,7 +149,7 @@ class Fq3(OfSlots):
                 rounds[slot] = 0
                 if waiting[slot]:
                     waiting[slot].popleft()
-            elif e.ev == "round":
+            elif e.ev == "round" and not ended:
                 for slot, weights in waiting.items():
                     rounds[slot] += bool(weights)
                     if weights and rounds[slot] > -(-weights[0] // quanta[slot]):
@@ -152,9 +157,9 @@ class Fq3(OfSlots):
                         bad.append((why, [e]))
             elif e.ev == "interrupted":
                 rounds = {slot: max(0, n - 1) for slot, n in rounds.items()}
-            elif e.ev == "stopped":
-                stopped = True
-            elif e.ev == "fair_rest" and not stopped:
+            elif e.ev in ("stopping", "stopped"):
+                ended = e.ev
+            elif e.ev == "fair_rest" and ended != "stopped":
                 left = [slot for slot, weights in waiting.items() if weights]
                 if left:
                     bad.append((f"{', '.join(left)} will never be served", [e]))
