@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import collections.abc
 import contextlib
@@ -11,9 +12,12 @@ import dataclasses
 import functools
 import heapq
 import io
+import itertools
 import json
 import logging
+import queue
 import threading
+import warnings
 import weakref
 from collections import ChainMap, Counter, OrderedDict, UserDict
 from collections.abc import Callable, Iterator
@@ -555,9 +559,123 @@ def pushed(*items: object) -> None:
     assert len(heap) == len(items)
 
 
-def withheld_heap_whose_elements_python_compares() -> None:
+def wrong_heap_whose_elements_python_compares() -> None:
     """CPython may be interrupted between two comparisons, and another push then ends in a RuntimeError."""
+    pushed(Rule(1), Rule(2), Rule(3))
+
+
+def right_heap_of_two() -> None:
+    """The first that is pushed is compared with nothing."""
     pushed(Rule(1), Rule(2))
+
+
+def wrong_heap_of_tuples_that_tie() -> None:
+    pushed((1, Rule(1)), (1, Rule(2)), (1, Rule(3)))
+
+
+def right_heap_of_tuples_that_differ() -> None:
+    pushed((1, Rule(1)), (2, Rule(2)), (3, Rule(3)))
+
+
+@dataclasses.dataclass(order=True)
+class Prioritized:
+    """The element that the documentation of `queue.PriorityQueue` advises."""
+
+    priority: int
+    item: Any = dataclasses.field(compare=False)
+
+
+def right_priority_queue() -> None:
+    items: queue.PriorityQueue[Prioritized] = queue.PriorityQueue()
+    run(*(functools.partial(items.put, Prioritized(n, "")) for n in (2, 1)))
+    assert [items.get().priority, items.get().priority] == [1, 2]
+
+
+def kept_in_order(insert: Callable[[list[Rule], Rule], None]) -> None:
+    rules = [Rule(1), Rule(4)]
+    run(lambda: insert(rules, Rule(2)), lambda: insert(rules, Rule(3)))
+    assert [rule.rank for rule in rules] == [1, 2, 3, 4]
+
+
+def wrong_insort_without_a_lock() -> None:
+    kept_in_order(bisect.insort)
+
+
+def right_insort_with_a_lock() -> None:
+    lock = threading.Lock()
+
+    def insert(rules: list[Rule], rule: Rule) -> None:
+        with lock:
+            bisect.insort(rules, rule)
+
+    kept_in_order(insert)
+
+
+def registered_meanwhile(asked_before: bool) -> None:
+    """While one thread looks for the implementation of a type, another registers it."""
+
+    @functools.singledispatch
+    def shown(value: object) -> str:
+        return "any"
+
+    if asked_before:
+        shown.register(int, lambda value: "int")
+        run(lambda: shown(1), lambda: shown(2))
+    else:
+        run(lambda: shown(1), lambda: shown.register(int, lambda value: "int"))
+    assert shown(1) == "int"
+
+
+def wrong_singledispatch_that_keeps_what_was() -> None:
+    registered_meanwhile(asked_before=False)
+
+
+def right_singledispatch() -> None:
+    registered_meanwhile(asked_before=True)
+
+
+def wrong_stack_that_is_left_meanwhile() -> None:
+    stack, done = contextlib.ExitStack(), list[int]()
+    run(lambda: stack.callback(done.append, 1), stack.close)
+    assert done == [1]
+
+
+def right_stack_that_threads_fill() -> None:
+    stack, done = contextlib.ExitStack(), list[int]()
+    with stack:
+        run(*(functools.partial(stack.callback, done.append, n) for n in range(2)))
+    assert sorted(done) == [0, 1]
+
+
+def wrong_tee_of_a_generator() -> None:
+    """CPython: cannot re-enter the tee iterator."""
+    one, other = itertools.tee(n for n in range(2))
+    run(lambda: list(one), lambda: list(other))
+
+
+def right_tee_of_a_list() -> None:
+    one, other = itertools.tee([1, 2])
+    seen = list[list[int]]()
+    run(lambda: seen.append(list(one)), lambda: seen.append(list(other)))
+    assert seen == [[1, 2], [1, 2]]
+
+
+def withheld_output_of_all_threads() -> None:
+    def say() -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            print("here")
+
+    run(say, say)
+
+
+def withheld_filter_of_all_threads() -> None:
+    run(lambda: warnings.simplefilter("ignore"), lambda: None)
+
+
+def right_filter_when_threads_are_over() -> None:
+    run(lambda: None, lambda: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
 
 
 def right_heap_whose_elements_c_compares() -> None:

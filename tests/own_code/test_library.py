@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 from tests.own_code import going_through, library, written_in_python
 
 from seriatim_models.explorer.python import check
+from seriatim_models.explorer.python.called_back import ORDERING
 
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = [
@@ -23,3 +27,35 @@ def test_the_verdict_is_that_of_its_name(program: Callable[[], None]) -> None:
     name = program.__name__
     result = check(program, seconds=60)
     assert result.verdict == EXPECTED[name.partition("_")[0]], str(result)
+
+
+class Element:
+    """Compared by Python, so that a list of them is ordered by our form of the functions of C."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def __lt__(self, other: Element) -> bool:
+        return self.rank < other.rank
+
+
+@pytest.mark.parametrize("function", ORDERING, ids=lambda function: function.__name__)
+def test_what_orders_a_list_leaves_it_as_c_does(function: Callable[..., Any]) -> None:
+    """One thread alone: the same answer, and every element at the same place."""
+    chance = random.Random(19)
+    for size in range(12):
+        for _ in range(20):
+            ours = [Element(chance.randrange(9)) for _ in range(size)]
+            if "heapify" not in function.__name__:
+                ours.sort(reverse="max" in function.__name__)
+            theirs, given = list(ours), [Element(chance.randrange(9))]
+            if function.__name__ in ("heapify", "heappop", "_heapify_max", "_heappop_max"):
+                given = []
+            answers: list[object] = []
+            for call, elements in ((function, theirs), (partial(ORDERING[function], 0), ours)):
+                try:
+                    answers.append(call(elements, *given))
+                except IndexError as error:
+                    answers.append(str(error))
+            assert answers[0] == answers[1]
+            assert ours == theirs

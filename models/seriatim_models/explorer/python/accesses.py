@@ -497,6 +497,23 @@ def of_attrs(function: types.FunctionType) -> bool:
     return str(function.__globals__.get("__name__")).startswith("attr.")
 
 
+OF_THE_PROCESS = frozenset(
+    ("_RedirectStream.__exit__", "catch_warnings.__exit__", "WarningsRecorder.__exit__", "WarningsChecker.__exit__",
+     "simplefilter", "filterwarnings", "resetwarnings", "ABCMeta.register")
+)  # fmt: skip
+"""Functions of the library, not observed, that change what all threads share."""
+
+
+def changes_process(function: types.FunctionType, site: int) -> None:
+    """Note a change of what all threads share, if there are several of them."""
+    ex = now.execution
+    if ex is None or function.__qualname__ not in OF_THE_PROCESS:
+        return
+    if sum(not thread.done for thread in ex.heads) > 1:
+        what = function.__qualname__.removesuffix(".__exit__")
+        ex.search.unseen[f"{what} at {where(site)} changes what all threads share"] = None
+
+
 def unobserved_method(obj: Any, name: str, site: int) -> None:
     """Note an object whose special method is Python that was not rewritten."""
     method = getattr(type(obj), name, None)
@@ -505,6 +522,7 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
     if made_for_class(getattr(method, "__wrapped__", method)):
         library.read_deeply((obj,), site, divisible=True)
     elif MARK not in method.__globals__:
+        changes_process(method, site)
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))
         if passes_on(module):

@@ -1,14 +1,16 @@
 """Where C code calls Python back in the midst of an operation: others run meanwhile, as in CPython.
 
 A lookup in a dict or set goes on behind each comparison of its key. A sort by a key or by comparisons in Python empties
-its list first and fills it again behind them; a search of a list compares one element after the other; a `defaultdict`
-stores the default that Python makes, whatever came meanwhile.
+its list first and fills it again behind them; a search of a list compares one element after the other, `heapq` and
+`bisect` some of them; a `defaultdict` stores the default that Python makes, whatever came meanwhile.
 """
 
 from __future__ import annotations
 
+import bisect
 import collections
 import functools
+import heapq
 import operator
 import sys
 import types
@@ -18,12 +20,10 @@ from typing import Any
 from seriatim_models.explorer.python.accesses import (
     before_comparison,
     library,
-    record_of,
     running,
     setitem,
     touch_contents,
 )
-from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import INSTANCE, TUPLE, kind_of
 
 PYTHON = (types.FunctionType, types.MethodType)
@@ -148,14 +148,133 @@ def searched(owner: list[Any], name: str, args: tuple[Any, ...], site: int) -> A
     raise ValueError(f"list.{name}(x): x not in list")
 
 
-def ordered_by_python(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
-    """A heap, or a sorted list, whose elements Python compares: others may change it between two comparisons."""
-    for obj in objects:
-        if ex.current is not None and type(obj) is list:
-            method = compared_by_python([*obj, *objects])
-            if method:
-                what = f"{function.__name__}, which compares by {method},"
-                ex.opaque(ex.current, record_of(ex, obj, site), what, site)
+def ordered_by_python(left: Any, right: Any) -> bool:
+    """Whether Python runs where C asks which of two comes first: also of elements of tuples up to a difference."""
+    if type(left) is tuple and type(right) is tuple:
+        for a, b in zip(left, right, strict=False):
+            if a is b:
+                continue
+            if compared_by_python((a, b), "__eq__"):
+                return True
+            if a != b:
+                return ordered_by_python(a, b)
+        return False
+    return bool(compared_by_python((left, right)))
+
+
+class Heap:
+    """One operation of `heapq`, as C makes it: a step ends behind each comparison by Python; others may come then."""
+
+    def __init__(self, heap: list[Any], site: int, highest_first: bool) -> None:
+        self.heap, self.site, self.highest_first = heap, site, highest_first
+        touch_contents(heap, True, site)
+
+    def _before(self, left: Any, right: Any) -> bool:
+        if self.highest_first:
+            left, right = right, left
+        result = compared("lt", left, right, self.site)
+        if ordered_by_python(left, right):
+            touch_contents(self.heap, True, self.site)
+        return result
+
+    def _in_order(self, left: Any, right: Any) -> bool:
+        size = len(self.heap)
+        result = self._before(left, right)
+        if size != len(self.heap):
+            raise RuntimeError("list changed size during iteration")
+        return result
+
+    def _rise(self, start: int, at: int) -> None:
+        """`siftdown` of C: its parents go down as long as it is before them."""
+        heap = self.heap
+        while at > start:
+            parent = (at - 1) >> 1
+            if not self._in_order(heap[at], heap[parent]):
+                break
+            heap[at], heap[parent] = heap[parent], heap[at]
+            at = parent
+
+    def _sink(self, start: int) -> None:
+        """`siftup` of C: down to a leaf, and up again."""
+        heap, at = self.heap, start
+        while at < len(heap) >> 1:
+            child = 2 * at + 1
+            if child + 1 < len(heap):
+                child += not self._in_order(heap[child], heap[child + 1])
+            heap[at], heap[child] = heap[child], heap[at]
+            at = child
+        self._rise(start, at)
+
+    def heapify(self) -> None:
+        """Put all elements in order."""
+        for start in reversed(range(len(self.heap) // 2)):
+            self._sink(start)
+
+    def heappush(self, item: Any) -> None:
+        """Add one."""
+        self.heap.append(item)
+        self._rise(0, len(self.heap) - 1)
+
+    def heapreplace(self, item: Any) -> Any:
+        """Take the first, and then add one."""
+        if not self.heap:
+            raise IndexError("index out of range")
+        first, self.heap[0] = self.heap[0], item
+        self._sink(0)
+        return first
+
+    def heappop(self) -> Any:
+        """Take the first."""
+        if not self.heap:
+            raise IndexError("index out of range")
+        last = self.heap.pop()
+        return self.heapreplace(last) if self.heap else last
+
+    def heappushpop(self, item: Any) -> Any:
+        """Add one, and then take the first."""
+        if not self.heap or not self._before(self.heap[0], item):
+            return item
+        return self.heapreplace(item)
+
+
+def _heap(name: str, highest_first: bool) -> Callable[..., Any]:
+    return lambda site, heap, *given: getattr(Heap(heap, site, highest_first), name)(*given)
+
+
+def _bisection(inserts: bool, right: bool) -> Callable[..., Any]:
+    """`bisect`: as with a heap, a step ends behind each call of Python."""
+
+    def bisected(
+        site: int, a: list[Any], x: Any, lo: int = 0, hi: int | None = None, *, key: Any = None
+    ) -> Any:
+        wanted = library.call(key, site, x) if key is not None and inserts else x
+        touch_contents(a, inserts, site)
+        if lo < 0:
+            raise ValueError("lo must be non-negative")
+        hi = len(a) if hi is None else hi
+        while lo < hi:
+            middle = (lo + hi) // 2
+            there = a[middle] if key is None else library.call(key, site, a[middle])
+            pair = (wanted, there) if right else (there, wanted)
+            before = compared("lt", *pair, site)
+            if runs_python(key) or ordered_by_python(*pair):
+                touch_contents(a, inserts, site)
+            lo, hi = (lo, middle) if before is right else (middle + 1, hi)
+        return a.insert(lo, x) if inserts else lo
+
+    return bisected
+
+
+ORDERING: dict[Any, Callable[..., Any]] = {
+    getattr(heapq, spelled.format(name)): _heap(name, "max" in spelled)
+    for name in ("heapify", "heappush", "heappop", "heapreplace", "heappushpop")
+    for spelled in ("{}", "_{}_max", "{}_max")
+    if hasattr(heapq, spelled.format(name))
+} | {
+    bisect.bisect_left: _bisection(False, False), bisect.bisect_right: _bisection(False, True),
+    bisect.insort_left: _bisection(True, False), bisect.insort_right: _bisection(True, True),
+}  # fmt: skip
+"""Functions of C that order a list by comparisons which may run Python, in the form that they are run in."""
 
 
 def sort_options(owner: Any, options: dict[str, Any], site: int) -> dict[str, Any]:

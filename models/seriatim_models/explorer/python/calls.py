@@ -21,6 +21,7 @@ from seriatim_models.explorer.python.accesses import (
     MARK,
     STATEFUL,
     before_store,
+    changes_process,
     contents,
     del_,
     derive,
@@ -44,10 +45,10 @@ from seriatim_models.explorer.python.accesses import (
     unobserved_method,
 )
 from seriatim_models.explorer.python.called_back import (
+    ORDERING,
     SEARCHES,
     compared_by_python,
     looked_up,
-    ordered_by_python,
     searched,
     sort_options,
 )
@@ -167,6 +168,7 @@ def _unobserved(
     ex: PythonExecution, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int
 ) -> None:
     """Python that was not rewritten is called: what it is given is out of sight meanwhile."""
+    changes_process(function, site)
     # Not `function.__module__`, which functools.wraps copies from another function.
     module = str(function.__globals__.get("__name__") or "?")
     if of_attrs(function):
@@ -282,6 +284,8 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
 def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
     """A function of a module of C."""
     module, name = getattr(function, "__module__", None) or "builtins", function.__name__
+    if function in ORDERING and args and isinstance(args[0], list):
+        return ORDERING[function](site, *args, **kwargs)
     if function in ELEMENTS_CALLED:
         args, between = gone_through(function, args, kwargs, site)
         if between:
@@ -325,8 +329,6 @@ def _by_methods(ex: PythonExecution, function: Any, objects: list[Any], site: in
         for obj in objects:
             if kind_of(type(obj)) == INSTANCE:
                 unobserved_method(obj, SPECIAL_METHODS[function], site)
-    if getattr(function, "__module__", "") in ("_heapq", "_bisect"):
-        ordered_by_python(ex, function, objects, site)
 
 
 def _call_container(

@@ -20,6 +20,7 @@ from seriatim_models.explorer.python.accesses import (
     contents,
     library,
     look_inside,
+    made,
     now,
     result_of,
     scope,
@@ -385,13 +386,15 @@ def _iter(site: int, value: Any, *sentinel: Any) -> Any:
 
 
 def _tee(site: int, elements: Any, count: int = 2) -> Any:
-    source = iter_(elements, site)
-    made = itertools.tee(source, count)
+    common: list[Any] = made([], site)
+    """Stands for what one of them has taken and others have not."""
+    source = Filling(elements, common, site) if made_by_python(elements) else iter_(elements, site)
+    iterators = itertools.tee(source, count)
     ex = now.execution
     if ex is not None:
-        for each in made:
-            result_of(ex, lazy(ex, each, (source,)), site)
-    return made
+        for each in iterators:
+            result_of(ex, lazy(ex, each, (source,)), site, (common,))
+    return iterators
 
 
 def _from_iterable(site: int, elements: Any) -> Any:

@@ -7,6 +7,7 @@
 | `functools.lru_cache`, `cache` | `ResultCache`: a lookup and a store are one operation each, as in C |
 | a generator that threads share | it is entered and left: who comes in between gets ValueError, as in CPython |
 | methods of `collections.abc` | the same methods, rewritten; so are the classes of `collections` and weak containers |
+| `functools.singledispatch`, the stacks of `contextlib` | the same, rewritten |
 | `copy`, `json`, `heapq`, `string`, `pprint` and others | their functions in Python, rewritten |
 | `json.dumps(x)` by the encoder of C | one read of all that is in `x` |
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import _collections_abc
 import _weakrefset
+import builtins
 import collections
 import configparser
 import contextlib
@@ -491,7 +493,18 @@ def functools_module(ex: PythonExecution) -> types.ModuleType:
     """`functools` for one execution: its caches are observed."""
     copy = types.ModuleType("functools", functools.__doc__)
     copy.__dict__.update(vars(functools))
+    names = (
+        "singledispatch",
+        "singledispatchmethod",
+        "_find_impl",
+        "_compose_mro",
+        "_c3_mro",
+        "_c3_merge",
+    )
     copy.__dict__.update(
+        observed_containers(
+            functools, names, __builtins__={**vars(builtins), "__import__": _import}
+        ),
         lru_cache=lru_cache,
         cache=lambda function, /: ResultCache(function, None, False),
         cached_property=CachedProperty,
@@ -652,6 +665,21 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
     getters = observed_containers(operator, ("itemgetter",))
     observed = observed_containers(collections, names, _itemgetter=getters["itemgetter"])
     copy.__dict__.update(observed)
+    return copy
+
+
+def _import(*args: Any) -> Any:
+    """`__import__` for functions of the library that import what each execution has in a form of its own."""
+    ex = now.execution
+    return builtins.__import__(*args) if ex is None else ex.program.sandbox.import_(*args)  # type: ignore[attr-defined]
+
+
+def contextlib_module(ex: PythonExecution) -> types.ModuleType:
+    """`contextlib` for one execution: what its stacks hold is observed."""
+    copy = types.ModuleType("contextlib", contextlib.__doc__)
+    copy.__dict__.update(vars(contextlib))
+    names = ("_BaseExitStack", "ExitStack", "AsyncExitStack")
+    copy.__dict__.update(observed_containers(contextlib, names))
     return copy
 
 

@@ -25,6 +25,7 @@ from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import give_hash, take_hash
 from seriatim_models.explorer.python.kept_inside import (
     collections_module,
+    contextlib_module,
     functools_module,
     weak_containers,
 )
@@ -328,6 +329,7 @@ PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "functools": functools_module,
     "pdb": pdb_module,
     "collections": collections_module,
+    "contextlib": contextlib_module,
     "atexit": atexit_module,
 }
 """Modules that are made for each execution."""
