@@ -1,6 +1,6 @@
 """Measure the pages of a built site in headless Chromium: at 1280 columns of pixels none is higher than 6,000.
 
-`python -m seriatim_workshop.site_heights build/docs`, which `make docs` runs, and `.ci/run` of the report of `make run`;
+`python -m seriatim_workshop.site_heights build/docs`, which `make docs` runs, and `.ci/run` for the report, too;
 exit code 1 if one is higher or wider.
 """
 
