@@ -62,6 +62,26 @@ def test_no_right_system_is_reported_for_a_field_that_was_not_recorded(
     assert not wrong
 
 
+UNNAMED = (
+    ["conn"],
+    ["conn", "ctag"],
+    ["conn", "proc"],
+    ["conn", "ctag", "proc"],
+    ["conn", "ctag", "part"],
+)
+"""Names that a recorder may not know, so that nobody is told apart."""
+
+
+@pytest.mark.parametrize("names", UNNAMED, ids="+".join)
+@pytest.mark.parametrize(
+    ("first", "seeds"), [(30_000, 60), pytest.param(40_000, 1_000, marks=pytest.mark.slow)]
+)
+def test_no_right_system_is_reported_where_nobody_is_named(
+    names: list[str], first: int, seeds: int
+) -> None:
+    assert not [text for seed in range(first, first + seeds) for text in reported(seed, names)]
+
+
 def handled(**names: Any) -> Recording:
     """Three messages, one at a time, each settled before the next one comes."""
     r = Recording()

@@ -442,6 +442,7 @@ def test_connections_without_names_are_those_of_their_recorders() -> None:
 
     assert verdict("P8", [*first_of("a"), *first_of("b")]) is not Verdict.VIOLATED
     assert verdict("P8", [*first_of("a"), *first_of("a")]) is Verdict.VIOLATED
+    assert verdict("P8", [*first_of(""), *first_of("")]) is Verdict.INCONCLUSIVE
 
 
 def moved_on(begun_before: bool) -> list[Event]:
@@ -531,6 +532,37 @@ def another_clock(alone: bool) -> list[Event]:
     return [msgspec.structs.replace(given, t=None) if alone else given, sent]
 
 
+def alike(nameless: bool) -> list[Event]:
+    """Two callers count their calls alike; they are not named, or one and the same."""
+    by: dict[str, Any] = {"op": 1} if nameless else {"op": 1, "proc": "w"}
+    calls: list[Line] = [("rpc", "invoke", by)] * (2 if nameless else 1)
+    return events(*calls, ("rpc", "ok", by), ("rpc", "ok", by))
+
+
+def anybody_reads(nameless: bool) -> list[Event]:
+    """A position is read after a higher one, by one reader or by nobody knows whom."""
+    by: dict[str, Any] = {"q": "q", "part": 0} if nameless else {"q": "q", "part": 0, "proc": "w"}
+    return events(*[("deliver", "", {**by, "m": f"m{n}", "pos": n}) for n in (0, 1, 0)])
+
+
+def another_began(nameless: bool) -> list[Event]:
+    """Of a group one reads far beyond what was committed; then one begins, and the next is read, by whom is not known
+    or by the one that began.
+    """
+    g = {"q": "q", "ctag": "g", "part": 0}
+    one, other = ({}, {}) if nameless else ({"proc": "v"}, {"proc": "w"})
+    begun = {"q": "q", "ctag": "g"}
+    sent = [("publish", "ok", {"q": "q", "part": 0, "m": f"m{n}", "pos": n}) for n in range(4)]
+    return events(
+        *sent,
+        ("consume", "ok", {**begun, **one}),
+        *[("deliver", "", {**g, **one, "m": f"m{n}", "pos": n}) for n in range(3)],
+        ("commit", "ok", {**g, **one, "pos": 1, "args": {"committed": "next"}}),
+        ("consume", "ok", {**begun, **other}),
+        ("deliver", "", {**g, **other, "m": "m3", "pos": 3}),
+    )
+
+
 @pytest.mark.parametrize(
     ("id", "history"),
     [
@@ -539,6 +571,9 @@ def another_clock(alone: bool) -> list[Event]:
         ("P1", another_clock),
         ("P2", row_lock),
         ("P13", asked_again),
+        ("P13", alike),
+        ("P15", anybody_reads),
+        ("P15", another_began),
         ("P15", shared_positions),
         ("P15", counted_positions),
     ],

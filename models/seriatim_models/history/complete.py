@@ -6,7 +6,8 @@ recorder left the field empty:
 
 | field | on | from |
 |---|---|---|
-| conn | events of a channel | the recorder: where connections have no names, each has a recorder of its own |
+| conn | events of a channel | the recorder, above a client library: without names each connection has one of its own |
+| gen | events of a channel | 0 if its connection has no name and lines were lost, or no recorder of its own |
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
@@ -454,12 +455,7 @@ class Completion(msgspec.Struct):
                 channel.prefetch = channel.own = None
                 channel.limits = [_Limit(None, unanswered=False)]
             return event
-        if event.ch is not None and not event.conn and event.rec:
-            event = msgspec.structs.replace(event, conn=event.rec)
-        if event.ev in SETTLES and event.m and event.ms is None:
-            event = msgspec.structs.replace(event, ms=[event.m])
-        if event.ev in SETTLES and event.ph and event.op is None:
-            event = self._numbered(event)
+        event = self._named(event)
         if event.ev in _UNSEEN or event.ph == "info":
             self._doubts += 1
         if event.ev in _TAKERS:
@@ -471,6 +467,8 @@ class Completion(msgspec.Struct):
         if event.ev == "expire":
             for known in self._channels.values():
                 self._forget(known)  # it gave credit
+        if event.ch is not None and not event.conn:
+            return msgspec.structs.replace(self._without_channel(event), gen=UNKNOWN_GEN)
         if event.ch is None:
             if event.ev in ("conn_open", "conn_close", "conn_drop"):
                 # Where one is opened, another one of its name has ended.
@@ -506,6 +504,17 @@ class Completion(msgspec.Struct):
         elif event.ev == "ch_close":
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
+
+    def _named(self, event: Event) -> Event:
+        """The event with what it says in other fields: its connection, what it settles, and its number."""
+        mine = event.ch is not None and not event.conn and event.lvl in ("", "api")
+        if mine and event.rec and not self._lost:
+            event = msgspec.structs.replace(event, conn=event.rec)
+        if event.ev in SETTLES and event.m and event.ms is None:
+            event = msgspec.structs.replace(event, ms=[event.m])
+        if event.ev in SETTLES and event.ph and event.op is None:
+            event = self._numbered(event)
+        return event
 
     def _declare(self, event: Event) -> None:
         self._declared.add(event.q)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
+from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.channels import (
@@ -17,7 +17,7 @@ from seriatim_models.properties.blackbox.channels import (
     Tracks,
 )
 from seriatim_models.properties.blackbox.lifecycle import began
-from seriatim_models.properties.blackbox.naming import Holder, connection, holder
+from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, holder
 from seriatim_models.properties.blackbox.sessions import CallKind
 
 
@@ -109,6 +109,8 @@ class Calls(msgspec.Struct):
     """Lines were lost: a reply may belong to a call that is not known."""
     unknown: dict[int, Event] = {}
     """Calls that nobody waits for any more, though nobody knows their outcome; the latest `ANSWERED_KEPT`."""
+    reused: dict[int, Event] = {}
+    """Calls whose number stands for another one as well; the latest `ANSWERED_KEPT`."""
 
 
 ANSWERED_KEPT = (
@@ -137,11 +139,25 @@ class CallReply(ChannelProperty[Calls]):
     summary_type = Tracks[Calls]
     case_events = CaseEvents(frozenset({"rpc"}))
 
+    def key(self, event: Event) -> Holder:
+        """Callers without names are those of their recorders, each with numbers of its own."""
+        by = holder(event)
+        return by._replace(name=event.rec) if by == NOBODY else by
+
     def start_after_gap(self) -> Calls:
         return Calls(partial=True)
 
     def step(self, state: Calls, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev != "rpc" or event.op is None:
+            return
+        if event.gen == UNKNOWN_GEN or event.op in state.reused:
+            tally.untestable += event.ph == "ok"
+            return
+        if event.ph == "invoke":
+            state.answered.pop(event.op, None)  # another call of that number
+        if event.ph == "invoke" and event.op in state.waiting and event.ch is None:
+            _keep(state.reused, event.op, event)  # two callers count alike, and neither is named
+            del state.waiting[event.op]
             return
         tally.kinds.add(event)
         if event.ph == "invoke" and began(event):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
+from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -124,7 +124,7 @@ class SoleConsumer(SequentialProperty[Sole]):
                         self._leave(every, name)
                     if every.last and ends(event, holder(every.last)):
                         every.last = None
-            elif seats is None:
+            elif seats is None or event.gen == UNKNOWN_GEN:
                 continue
             elif event.ev == "declare":
                 single = event if event.args.get("x-single-active-consumer") else None

@@ -265,8 +265,8 @@ class Lifecycles(msgspec.Struct):
         return event.dead is True or self.leads_on(event.q) or bool(self.dead and not event.q)
 
     def leads_on(self, q: str) -> bool:
-        """Whether messages of a queue may go elsewhere. Its declaration may be among lost lines."""
-        return q in self.dead or (bool(self.gaps) and q not in self.declared)
+        """Whether messages of a queue may go elsewhere: of one whose declaration is not recorded nobody knows."""
+        return q in self.dead or q not in self.declared
 
     def swept_away(self, taken: Step, before: int) -> bool:
         """Whether a command for all that its channel held may have sent a delivery elsewhere, and so back."""
@@ -301,6 +301,8 @@ class Lifecycles(msgspec.Struct):
             return False
         if event.lvl in EXACT:
             return True
+        if settled.by.gen == UNKNOWN_GEN:
+            return False
         if settled.by.ch is None and command(event) in self.confirmed:
             return True
         if settled.by.ch is None and not settled.by.conn:

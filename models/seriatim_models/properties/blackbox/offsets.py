@@ -26,6 +26,7 @@ from seriatim_models.properties.blackbox.naming import (
     end_of,
     holder,
 )
+from seriatim_models.properties.blackbox.order import DIVIDED
 
 
 class BegunAt(msgspec.Struct, array_like=True):
@@ -125,6 +126,8 @@ class PartitionState(msgspec.Struct):
     """
     disordered: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """Steps back, and positions left out; see `ONE_BY_ONE`."""
+    anybody: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    """What readers got of whom nothing is named; see `NAMELESS`."""
     nameless: dict[Holder, bool] = {}
     """Those that name no group, the latest that was given something last: they may be of one group, or of several.
     Whether each has moved the position from which its group reads on.
@@ -260,7 +263,9 @@ ONE_BY_ONE = (
     "but its messages are acknowledged one by one, so that each may be anybody's, and come again if that is late: "
     "record `attempt` and who reads (`ctag` and `proc`), or `commit` if positions are stored"
 )
-DIVIDED = "but its positions may be of several partitions: record `part`, 0 if there is one"
+NAMELESS = (
+    "but whoever reads is not named, and may be several: record who (`ctag`, and `proc` or `conn`)"
+)
 
 
 PUBLISHES_KEPT = (
@@ -474,15 +479,16 @@ class LogReader(SequentialProperty[Logs]):
     def _deliver(
         self, state: Logs, topic: PartitionState, reader: ReaderState, event: Event
     ) -> None:
-        pos, tally = event.pos, topic.tally
+        by, pos, committed, asked = member(event), event.pos, reader.committed, reader.asked
         assert pos is not None
-        by, committed, asked = member(event), reader.committed, reader.asked
+        tally = topic.anybody if by == NOBODY else topic.tally
         sought = reader.sought.pop(by, None) if self._kept(state, event) else None
         last = reader.sessions.get(by)
         alone = by not in reader.shared
         others_moved = False
         if not event.ctag or state.unnamed.get((event.q, by), 0) > 1:
-            alone, others_moved = not event.ctag and topic.alone(by), topic.moved_beside(by)
+            alone = not event.ctag and topic.alone(by)
+            others_moved = bool(event.ctag) or topic.moved_beside(by)
             sought = sought if alone else None
         reader.shared.pop(by, None)
         reader.shared.update((other, None) for other in reader.sessions if other != by)
@@ -607,7 +613,8 @@ class LogReader(SequentialProperty[Logs]):
             tally.tested += 1
             if not failed and not again:
                 why = f"{who} went back from position {done} (event {before.i}) to {event.pos} at event {event.i}"
-                topic.disordered.report_violation(why, [before, event])
+                disordered = tally if tally is topic.anybody else topic.disordered
+                disordered.report_violation(why, [before, event])
             return
         between = event.pos - done - 1
         at = bisect_right(topic.positions, done)
@@ -619,7 +626,8 @@ class LogReader(SequentialProperty[Logs]):
                 f"out {missed}"
             )
             left_out = [topic.publishes[missed]] if missed in topic.publishes else []
-            topic.disordered.report_violation(why, each_once([*left_out, before, *grounds, event]))
+            disordered = tally if tally is topic.anybody else topic.disordered
+            disordered.report_violation(why, each_once([*left_out, before, *grounds, event]))
         elif between:
             tally.untestable += 1
         else:
@@ -630,17 +638,28 @@ class LogReader(SequentialProperty[Logs]):
         if not state.one_by_one(q):
             topic.tally.join(topic.disordered)
             topic.disordered = CaseCounts()
-        return PartitionState(tally=topic.tally, disordered=topic.disordered, several=topic.several)
+        return PartitionState(
+            tally=topic.tally,
+            disordered=topic.disordered,
+            anybody=topic.anybody,
+            several=topic.several,
+        )
 
     def close(self, state: Logs) -> Finding:
-        tally, divided, disordered = CaseCounts(), CaseCounts(), CaseCounts()
+        tally, divided, disordered, anybody = (CaseCounts() for _ in range(4))
         ended = [self._counts(state, q, topic) for (q, _), topic in state.topics.items()]
         for topic in (*ended, *state.deleted):
             (divided if topic.several else tally).join(topic.tally)
             disordered.join(topic.disordered)
-        tally.untestable += divided.tested + divided.untestable
+            anybody.join(topic.anybody)
+        for open_ in (divided, anybody):
+            tally.untestable += open_.tested + open_.untestable
         found = tally.finding(self.id)
-        for open_, decides in ((divided, DIVIDED), (disordered, ONE_BY_ONE)):
+        for open_, decides in (
+            (divided, DIVIDED),
+            (disordered, ONE_BY_ONE),
+            (anybody, NAMELESS),
+        ):
             if open_.violations and not tally.violations:
                 return undecided(found, open_.why, decides)
         return found

@@ -177,6 +177,9 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
     channel_check = "seriatim_models.properties.columnar.channel_checks:SilenceCheck"
 
     def step(self, state: Silence, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if event.gen == UNKNOWN_GEN:
+            tally.untestable += acquires(event)
+            return
         confirmed = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)
         if event.ev == "cancel" and confirmed:
             state.cancelled[event.ctag] = event
