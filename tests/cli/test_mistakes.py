@@ -63,6 +63,8 @@ MISTAKES = {
     "audit ''": "'' names no file",
     "audit {day} --property :X": "a property is named module:Name or file.py:Name",
     "audit {day} --property rule.py:Rule": "rule.py, line 5, in cases of a property of yours: ZeroDivisionError",
+    "show {day} --profile nothing": "there is no profile 'nothing'",
+    "demo fair --svg folder": "cannot write folder: Is a directory",
     "check exits_inside.py": "os._exit is outside the model",
     "check two-takers --json folder": "cannot write folder",
     "check two-takers --junit folder": "cannot write folder",

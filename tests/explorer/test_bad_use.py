@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
+import re
 import threading
 import time
 import tracemalloc
 import zlib
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,20 @@ def test_others_keep_their_threads_and_clocks() -> None:
     explore(racy_counter(2), on_execution=lambda world: seen.append(time.time()))
     assert seen
     assert time.sleep.__name__ == "sleep"
+
+
+@pytest.mark.parametrize(
+    ("program", "strategy", "says"),
+    [
+        (3, None, "3 is no program"),
+        (lambda: None, None, "a program is called with the world, and <lambda>: too many"),
+        (lambda world: None, "pct", "strategy='pct': it is an object"),
+    ],
+)
+def test_rejects_what_is_no_program_or_strategy(program: Any, strategy: Any, says: str) -> None:
+    """These were exceptions from deep inside."""
+    with pytest.raises(Misuse, match=re.escape(says)):
+        explore(program, strategy)
 
 
 def test_rejects_a_spawn_after_the_end() -> None:

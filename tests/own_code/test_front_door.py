@@ -365,6 +365,21 @@ def test_pytest_says_what_it_does_not_explore(tmp_path: Path) -> None:
     assert "1 error" in ran.stdout
 
 
+def test_a_token_that_no_test_replays_fails_the_session(tmp_path: Path) -> None:
+    """Without `--explore` a marked test ran once, and passed: as if it had been repaired."""
+    (tmp_path / "test_marked.py").write_text(MARKED)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "right"]
+    ran = subprocess.run(
+        [*command, "--explore-replay", "py1.x"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=100,
+    )
+    assert ran.returncode == 1
+    assert "tests that are marked explore need --explore" in ran.stderr
+
+
 def test_a_check_of_a_real_function_has_the_same_answer() -> None:
     with pytest.raises(Exception, match="cannot be called"):
         check("test_counter.py::test_racy")  # type: ignore[arg-type]  # the mistake

@@ -8,7 +8,7 @@ import rich_click as click
 from rich.table import Table
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, ProgressDisplay, put
+from seriatim_models.cli.console import Outputs, ProgressDisplay, check_writable, put
 from seriatim_models.cli.options import HELP, json_output, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import how_to_install
@@ -73,6 +73,7 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
     from seriatim_models.programs import fair_simulation as f
 
     console = Outputs(json=json).console
+    check_writable(svg)
     tables: list[Comparison] = []
     turn: list[tuple[float, float]] = []
     with ProgressDisplay(len(f.TABLES) + len(f.SPEEDS), "simulations").running() as work:

@@ -97,6 +97,7 @@ def show(
     out = Outputs(json, html, junit)
     check_apart([what], json, html, junit, svg, timeline)
     path = Path(what)
+    promised = find_profile(profile)
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
     if between is not None and (svg is None or not there):
         raise UsageError("--between is for --svg of a recording")
@@ -107,9 +108,9 @@ def show(
     if there:
         show_history(path, out.console)
         if html is not None:
-            draw_history(path, find_profile(profile), html, out)
+            draw_history(path, promised, html, out)
         if svg is not None or timeline is not None:
-            draw_whole(path, find_profile(profile), svg, between, timeline, out)
+            draw_whole(path, promised, svg, between, timeline, out)
         return 0
     if what.endswith(FILE_SUFFIXES) or "/" in what:
         raise UsageError(f"no such file: {what}")

@@ -58,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Pass the options on to `testing`."""
     testing.OPTIONS["replay"] = config.getoption("--explore-replay", None)
+    testing.OPTIONS["replayed"] = 0
     testing.OPTIONS["seconds"] = config.getoption("--explore-seconds", None)
     testing.OPTIONS["verbose"] = config.getoption("verbose", 0) > 0
     config.addinivalue_line(
@@ -68,15 +69,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a session in which the token to replay was of none of its tests: all of them were skipped.
+    """Fail a session in which the token to replay was of none of its tests.
 
     Each process of pytest-xdist counts for itself, so it is asked only of a session in one process.
     """
     alone = not session.config.getoption("numprocesses", None)
-    if alone and testing.OPTIONS["skipped"] and not testing.OPTIONS["replayed"]:
+    if alone and testing.OPTIONS["replay"] is not None and not testing.OPTIONS["replayed"]:
         print(
-            "\nseriatim: the token of --explore-replay is of no test that was run (if Hypothesis draws the test: "
-            "put the failing example above it with @example)",
+            "\nseriatim: the token of --explore-replay is of no test that was run (tests that are marked explore need "
+            "--explore, too; if Hypothesis draws the test, put the failing example above it with @example)",
             file=sys.stderr,
         )
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -113,6 +114,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     strategy = None
     if testing.OPTIONS["replay"] is not None:
         strategy = Replay(testing.OPTIONS["replay"])
+        testing.OPTIONS["replayed"] += 1
     try:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}

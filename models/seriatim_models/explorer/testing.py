@@ -40,7 +40,7 @@ from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 from seriatim_models.explorer.trace.counterexample import Counterexample
 
 OPTIONS: dict[str, Any] = {
-    "replay": None, "seconds": None, "replayed": 0, "skipped": 0, "test": "", "verbose": False,
+    "replay": None, "seconds": None, "replayed": 0, "test": "", "verbose": False,
 }  # fmt: skip
 """Set by `pytest_plugin`: what the command line says, and the address of the test that is run."""
 
@@ -122,7 +122,6 @@ def _as_asked(
     except BadToken as error:
         if "program" not in str(error):
             raise
-        OPTIONS["skipped"] += 1
         if _in_hypothesis():
             import hypothesis
 

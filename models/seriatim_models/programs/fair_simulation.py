@@ -269,5 +269,5 @@ def plot(file: str, tables: Sequence[Comparison], turn: Sequence[tuple[float, fl
         ylabel="p9 / p0",
         ylim=0,
     )
-    figure.savefig(file)
+    figure.savefig(file, format="svg")
     pyplot.close(figure)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from seriatim_models.explorer.errors import Misuse
 from seriatim_models.explorer.model.attributes import AttributeObserver, ObservedExecution
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.world import World
@@ -38,6 +40,19 @@ class Limits:
         if ex.failures and not self.keep_going:
             return "failed"
         return "cut" if ex.steps >= self.max_steps else ""
+
+
+def refuse_no_program(program: object) -> None:
+    """Raise `Misuse` for what is no function of one argument, the world."""
+    if not callable(program):
+        raise Misuse(f"{program!r} is no program: that is a function that takes the world")
+    try:
+        inspect.signature(program).bind(None)
+    except TypeError as error:
+        name = getattr(program, "__name__", repr(program))
+        raise Misuse(f"a program is called with the world, and {name}: {error}") from None
+    except ValueError:  # it is written in C, and does not say what it takes
+        return
 
 
 class ProgramUnderTest:

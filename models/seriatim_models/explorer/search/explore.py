@@ -17,7 +17,12 @@ from seriatim_models.explorer.model.attributes import (
     observed_classes,
 )
 from seriatim_models.explorer.model.guard import guarded
-from seriatim_models.explorer.model.program import Limits, Program, Setting
+from seriatim_models.explorer.model.program import (
+    Limits,
+    Program,
+    Setting,
+    refuse_no_program,
+)
 from seriatim_models.explorer.model.survey import Survey, own_program
 from seriatim_models.explorer.model.watchdog import watched
 from seriatim_models.explorer.result import Result
@@ -112,6 +117,9 @@ def explore(
     Raises `OutsideModel` for a real lock, thread, wait or clock in the program, `Misuse` for what cannot be run.
     """
     strategy = Dpor() if strategy is None else strategy
+    refuse_no_program(program)
+    if not hasattr(strategy, "real_time"):
+        raise Misuse(f"strategy={strategy!r}: it is an object, such as Dpor() or Pct()")
     name = getattr(program, "__name__", "program") if name is None else name
     limits = Limits(max_executions, seconds, max_steps, preemptions, keep_going)
     replayed = replay_token.read(strategy.token) if isinstance(strategy, Replay) else None
