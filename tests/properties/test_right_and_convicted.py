@@ -545,6 +545,24 @@ def anybody_reads(nameless: bool) -> list[Event]:
     return events(*[("deliver", "", {**by, "m": f"m{n}", "pos": n}) for n in (0, 1, 0)])
 
 
+def hole(unknown: bool) -> list[Event]:
+    """A reader goes from one position to the next but one: a hole of the log, or what was published there."""
+    log: dict[str, Any] = {"q": "q", "part": 0}
+    sent = [
+        ("publish", "ok", {**log, "m": f"m{n}", "pos": None if unknown else n}) for n in range(4)
+    ]
+    read = [("deliver", "", {**log, "proc": "w", "m": f"m{n}", "pos": n}) for n in (0, 1, 3)]
+    return events(*sent, *read)
+
+
+def test_what_a_reader_left_out_is_not_ok_where_no_position_is_recorded() -> None:
+    assert ANY["P15"].check(complete(hole(True)[:6])).verdict is Verdict.OK
+    found = ANY["P15"].check(complete(hole(True)))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "went from position 1 (event 6) to 3 at event 7" in found.explanation
+    assert "record `pos` of what is published" in found.decides
+
+
 def another_began(nameless: bool) -> list[Event]:
     """Of a group one reads far beyond what was committed; then one begins, and the next is read, by whom is not known
     or by the one that began.
@@ -573,6 +591,7 @@ def another_began(nameless: bool) -> list[Event]:
         ("P13", asked_again),
         ("P13", alike),
         ("P15", anybody_reads),
+        ("P15", hole),
         ("P15", another_began),
         ("P15", shared_positions),
         ("P15", counted_positions),

@@ -126,6 +126,8 @@ class PartitionState(msgspec.Struct):
     """
     disordered: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """Steps back, and positions left out; see `ONE_BY_ONE`."""
+    skipped: CaseCounts = msgspec.field(default_factory=CaseCounts)
+    """Positions left out of which nothing is known, where no publish ever names one; see `UNPLACED`."""
     anybody: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """What readers got of whom nothing is named; see `NAMELESS`."""
     nameless: dict[Holder, bool] = {}
@@ -263,6 +265,7 @@ ONE_BY_ONE = (
     "but its messages are acknowledged one by one, so that each may be anybody's, and come again if that is late: "
     "record `attempt` and who reads (`ctag` and `proc`), or `commit` if positions are stored"
 )
+UNPLACED = "but no publish says at which position it is, and logs have holes: record `pos` of what is published"
 NAMELESS = (
     "but whoever reads is not named, and may be several: record who (`ctag`, and `proc` or `conn`)"
 )
@@ -292,7 +295,8 @@ class LogReader(SequentialProperty[Logs]):
     the seek named, or leaves out one from there on; a step back within a session, if nothing was released; a
     position left out, of which a publish is known; a session that begins behind the commit with such a position
     left out; more attempts than the `declare` or `consume` allows (``args={"max_attempts": n}``). A position left
-    out of which nothing is known is untestable: logs have holes (markers of transactions), and so is one of a topic
+    out of which nothing is known is untestable: logs have holes (markers of transactions); then the whole is open if no
+    publish of the partition names a position. So is one of a topic
     declared with compaction or retention. Where partitions have several members and no `consume` or `cancel` names
     them, a member may have lost its own unseen.
     """
@@ -630,6 +634,8 @@ class LogReader(SequentialProperty[Logs]):
             disordered.report_violation(why, each_once([*left_out, before, *grounds, event]))
         elif between:
             tally.untestable += 1
+            why = f"{who} went from position {before.pos} (event {before.i}) to {event.pos} at event {event.i}"
+            topic.skipped.report_violation(why, each_once([before, *grounds, event]))
         else:
             tally.tested += 1
 
@@ -641,17 +647,19 @@ class LogReader(SequentialProperty[Logs]):
         return PartitionState(
             tally=topic.tally,
             disordered=topic.disordered,
+            skipped=CaseCounts() if topic.positions else topic.skipped,
             anybody=topic.anybody,
             several=topic.several,
         )
 
     def close(self, state: Logs) -> Finding:
-        tally, divided, disordered, anybody = (CaseCounts() for _ in range(4))
+        tally, divided, disordered, anybody, skipped = (CaseCounts() for _ in range(5))
         ended = [self._counts(state, q, topic) for (q, _), topic in state.topics.items()]
         for topic in (*ended, *state.deleted):
             (divided if topic.several else tally).join(topic.tally)
             disordered.join(topic.disordered)
             anybody.join(topic.anybody)
+            skipped.join(topic.skipped)
         for open_ in (divided, anybody):
             tally.untestable += open_.tested + open_.untestable
         found = tally.finding(self.id)
@@ -659,6 +667,7 @@ class LogReader(SequentialProperty[Logs]):
             (divided, DIVIDED),
             (disordered, ONE_BY_ONE),
             (anybody, NAMELESS),
+            (skipped, UNPLACED),
         ):
             if open_.violations and not tally.violations:
                 return undecided(found, open_.why, decides)
