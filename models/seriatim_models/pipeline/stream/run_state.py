@@ -51,6 +51,7 @@ from seriatim_models.pipeline.audit.runs import (
 from seriatim_models.pipeline.audit.tasks import packed
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, read_state, write_state
+from seriatim_models.pipeline.stream.settled import SavedSettled, SettledMessages
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import acquires, began
 
@@ -78,6 +79,8 @@ class RunSummary(msgspec.Struct):
     statistics: list[found.RunStatistics] = []
     files: list[FileCount] = []
     quarantine: list[str] = []
+    settled: list[str] = []
+    """Files of messages that are set aside, relative to the stream's folder."""
     late: int = 0
     """Lines that came too late."""
     waiting: int = 0
@@ -142,6 +145,7 @@ class _SavedFold(msgspec.Struct):
     summaries: list[bytes]
     """By property, each encoded by its own type."""
     measures: MeasuresState
+    settled: SavedSettled
 
 
 class SavedRun(msgspec.Struct):
@@ -171,8 +175,12 @@ def _forms(properties: Sequence[AnyProperty]) -> list[str]:
 class RunState:
     """The state of one planned run; `summary` is its results."""
 
-    def __init__(self, run: str, properties: Sequence[AnyProperty]) -> None:
+    def __init__(
+        self, run: str, properties: Sequence[AnyProperty], folder: Path = Path(), into: str = ""
+    ) -> None:
+        """`into`: the name in the stream's folder under which messages are set aside; if it is empty, none are."""
         self.run = run
+        self._folder, self._into = folder, into
         self.summary = RunSummary(run)
         self._properties = tuple(properties)
         self._seen = Carry(run).seen
@@ -180,6 +188,7 @@ class RunState:
         self._wrote: dict[str, str] = {}  # by file that was read: its recorder
         self._waiting: dict[str, str] = {}  # by message that was not delivered yet: its queue
         self._folds: dict[str, RunFold] = {}  # by the run that events name
+        self._settled: dict[str, SettledMessages] = {}
         self._metrics: dict[str, Measures] = {}
         self._passed = -1
         self._completions = Completions()
@@ -275,11 +284,20 @@ class RunState:
         if run not in self._folds:
             self._folds[run] = RunFold(run, self._properties)
             self._metrics[run] = Measures(first=True)
+            self._settled[run] = self._set_aside(run)
             self.summary.statistics.append(self._folds[run].statistics)
+        summaries = self._folds[run].fold.summaries
+        self._settled[run].recall(summaries, events)
         self._folds[run].take(events)
+        self._settled[run].set_aside(summaries)
         self._metrics[run].add(table.batch(events))
         for event in events:
             self._wait(event)
+
+    def _set_aside(self, run: str, saved: SavedSettled | None = None) -> SettledMessages:
+        """Where the messages of a run go that events name. Several runs of one recording have a folder each."""
+        into = self._into and f"{self._into}.{len(self._settled)}"
+        return SettledMessages(self._properties, self._folder, into, _REMEDY, saved)
 
     def _wait(self, event: Event) -> None:
         """Keep track of the messages that were not delivered yet."""
@@ -305,6 +323,9 @@ class RunState:
             pq.write_table(pa.Table.from_pylist(rows, chunks.QUARANTINE), folder / path)
             self.summary.quarantine.append(path)
             self._rejected = []
+        for run, settled in self._settled.items():
+            settled.set_aside(self._folds[run].fold.summaries, all=True)
+        self.summary.settled = [f for s in self._settled.values() for f in s.files()]
         self.summary.state = f"{name}.state"
         measures = {run: m.state() for run, m in self._metrics.items()}
         self.summary.measures = msgspec.msgpack.encode(measures)
@@ -325,6 +346,7 @@ class RunState:
                         for p, s in zip(self._properties, fold.fold.summaries, strict=True)
                     ],
                     measures[run],
+                    self._settled[run].saved,
                 )
                 for run, fold in self._folds.items()
             },
@@ -334,8 +356,13 @@ class RunState:
         write_state(folder / self.summary.state, "run", saved)
 
     @staticmethod
-    def load(folder: Path, name: str, properties: Sequence[AnyProperty]) -> RunState:
-        """The state that `save` left. Raises `PipelineError` if it cannot be used, or was of other properties."""
+    def load(
+        folder: Path, name: str, properties: Sequence[AnyProperty], into: str = ""
+    ) -> RunState:
+        """The state that `save` left; `into` is as for a new one.
+
+        Raises `PipelineError` if it cannot be used, or was of other properties.
+        """
         path = folder / name
         saved = read_state(path, "run", SavedRun, _REMEDY)
         if saved.properties != _forms(properties):
@@ -343,7 +370,7 @@ class RunState:
                 f"{path}: judges by {', '.join(saved.properties)}, and this stream by "
                 f"{', '.join(_forms(properties))}; ask for the same properties, or {_REMEDY}"
             )
-        state = RunState(saved.run, properties)
+        state = RunState(saved.run, properties, folder, into)
         state.summary, state._seen = saved.summary, saved.seen
         state._wrote, state._waiting = saved.wrote, saved.waiting
         state._passed = saved.passed
@@ -360,6 +387,7 @@ class RunState:
                 decoded(path, raw, p.summary_type, _REMEDY)
                 for p, raw in zip(properties, kept.summaries, strict=True)
             ]
+            state._settled[run] = state._set_aside(run, kept.settled)
             state._metrics[run] = Measures.of_state(kept.measures)
         state.summary.statistics = [fold.statistics for fold in state._folds.values()]
         state.summary.measures = msgspec.msgpack.encode(

@@ -4,7 +4,7 @@ What a batch does to the state is a function of the state before it and of its f
 be run again:
 
     stream.json        the state: which batch was the last, and of each run where its state is and its results
-    batch-*/           states of runs and rejected lines, written by the batch of that number
+    batch-*/           states of runs, messages set aside (`settled`) and rejected lines, of the batch of that number
     checkpoint/        Spark's own: which files belong to which batch
     tables/            the tables of an audit (`tables`), after the last batch
 
@@ -20,7 +20,7 @@ Spark leaves out files that are empty when it first sees them, and never comes b
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import sys
 import threading
 import time
@@ -59,7 +59,7 @@ from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/7"
+SCHEMA = "seriatim-stream/8"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -182,14 +182,14 @@ def _updated(update: RunUpdate, properties: Sequence[AnyProperty]) -> UpdatedRun
     before = update.before
     try:
         state = (
-            RunState.load(folder, before.state, properties)
+            RunState.load(folder, before.state, properties, update.into)
             if before.state
-            else RunState(before.run, properties)
+            else RunState(before.run, properties, folder, update.into)
         )
+        state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
     except PipelineError as error:
         # A result, not a failed task: Spark would try again and then show a stack trace.
         return UpdatedRun(before, str(error))
-    state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
     state.save(folder, update.into)
     return UpdatedRun(state.summary)
 
@@ -545,12 +545,15 @@ class Stream:
 
     def _sweep(self) -> None:
         """Delete what the state does not name."""
-        named = set[str]()
-        for summary in self.state.runs.values():
-            named.update(Path(p).parts[0] for p in (summary.state, *summary.quarantine) if p)
+        named = {
+            name for s in self.state.runs.values() for name in (s.state, *s.quarantine, *s.settled)
+        }
         for folder in self.out.glob("batch-*"):
-            if folder.name not in named:
-                shutil.rmtree(folder, ignore_errors=True)
+            for path in folder.iterdir():
+                if f"{folder.name}/{path.name}" not in named:
+                    path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # something of it is needed
+                folder.rmdir()
 
     def _progress(self, new: int, seconds: float, lag: float | None) -> StreamProgress:
         report = self.report()

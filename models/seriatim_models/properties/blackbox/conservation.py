@@ -159,6 +159,10 @@ class Conservation(LifecycleProperty):
         """A delivery is a case; so is a confirmed message, open as long as it may still be in its queue."""
         return counted.acquisitions + counted.confirmed_settled, counted.confirmed_open
 
+    def settled_cases(self, birth: Birth, steps: Sequence[Step]) -> tuple[int, int]:
+        """Its first delivery came from a publish; and if it was confirmed, it is not lost."""
+        return 1 + (birth.confirmed is not None), 0
+
     def judge(
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
     ) -> None:

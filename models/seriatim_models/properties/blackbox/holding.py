@@ -11,6 +11,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     SETTLED,
     WITHOUT_TAG,
+    Birth,
     LifecycleKey,
     LifecycleProperty,
     Lifecycles,
@@ -50,6 +51,10 @@ class OneHolder(LifecycleProperty):
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
         """Every delivery is a case: those with auto-ack, or with a position, are irregular."""
         return counted.acquisitions, 0
+
+    def settled_cases(self, birth: Birth, steps: Sequence[Step]) -> tuple[int, int]:
+        """Its first delivery, if somebody had to settle it."""
+        return int(_must_be_settled(_first(steps))), 0
 
     def judge(
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step
@@ -104,6 +109,11 @@ class OneHolder(LifecycleProperty):
         )
 
 
+def _first(steps: Sequence[Step]) -> Event:
+    """The first acquisition, of a message that has one."""
+    return next(s.event for s in steps if s.kind == ACQUIRED)
+
+
 def _must_be_settled(event: Event) -> bool:
     """Whether whoever is given a message holds it until he settles it."""
     return not event.autoack and event.pos is None
@@ -133,6 +143,11 @@ class RedeliveredFlag(LifecycleProperty):
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
         """Every delivery is a case whose flag decides something."""
         return counted.acquisitions - counted.undecided_flags, counted.undecided_flags
+
+    def settled_cases(self, birth: Birth, steps: Sequence[Step]) -> tuple[int, int] | None:
+        """Its first delivery, by its flag; whether that may be marked depends on who else was there."""
+        flag = _first(steps).redelivered
+        return None if flag else (int(flag is False), int(flag is None))
 
     def judge(
         self, summary: Lifecycles, before: Step, between: Sequence[Step], after: Step

@@ -380,6 +380,14 @@ class LifecycleProperty(Property[Lifecycles]):
         """
         raise NotImplementedError
 
+    def settled_cases(self, birth: Birth, steps: Sequence[Step]) -> tuple[int, int] | None:
+        """How many cases, tested and untestable, `finish` counts for a message that was sent, then handed out, and
+        settled at last; None if that depends on what may still come about others.
+
+        A stream sets messages aside by it (`pipeline.stream.settled`); what `judge` counted is not among them.
+        """
+        return None
+
     @property
     def prefiltered(self) -> bool:
         """Whether regular messages need not be judged one by one."""
