@@ -46,6 +46,10 @@ html_use_index = False
 
 LONG = 9_000
 """A page with more characters shows its sections folded, and outside of them its tables and lists of many rows."""
+BEGINNING = 4_500
+"""Characters at the beginning of a page that are never folded."""
+SHORT = 400
+"""A section with fewer characters is not worth a fold."""
 ROWS = 12
 OPEN = """
 function show() {
@@ -77,16 +81,20 @@ class Directories(SphinxTransform):
 
 
 def _fold(app: Any, document: nodes.document, name: str) -> None:
-    """Fold the parts of a page that is long, so that its sections are seen at once."""
+    """Fold the parts of a page that is long, so that its sections are seen at once; not its beginning."""
     if app.builder.format != "html" or len(document.astext()) < LONG:
         return
     for page in document.children:
         if isinstance(page, nodes.section):
-            page[1:] = [shown for part in page[1:] for shown in _parts(part)]
+            parts, read = [], 0
+            for part in page[1:]:
+                read += len(part.astext())
+                parts += [part] if read < BEGINNING else _parts(part)
+            page[1:] = parts
 
 
 def _parts(part: nodes.Node) -> list[nodes.Node]:
-    if isinstance(part, nodes.section):
+    if isinstance(part, nodes.section) and len(part.astext()) > SHORT:
         part[1:] = _folded(part[1:])
     elif len([*part.findall(nodes.row), *part.findall(nodes.list_item)]) > ROWS:
         return _folded([part])
