@@ -99,6 +99,9 @@ FORKS = """
         ("    say(ev='deliver', ch=999, m='m', dtag=1)", "on channel 999, which nobody opened"),
         ("    raise SystemExit('no luck')", "exit code 1; the end of its standard error: no luck"),
         ("    os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9"),
+        ("    say(id=number, ok='yes')", "Expected `bool`, got `str`"),
+        ("    say(id=number, error='full')", "`ok` is missing"),
+        ("    sys.stderr.write('Error: no luck\\n    at f\\nRuntime 2.0'); sys.exit(1)", "error: Error:"),
     ],
 )  # fmt: skip
 def test_hostile_programs_end_in_one_sentence_and_the_history_is_kept(

@@ -642,6 +642,10 @@ def test_bad_words_about_systems_are_refused(
         (["--system", written(tmp_path), "--faults", "kil"], "no fault 'kil'; there are kill,"),
         (["--system", written(tmp_path), "--setting", "no"], "has no setting 'no'"),
         (["--system", str(tmp_path / "none.toml")], "none.toml: cannot be read: No such file"),
+        (
+            ["--system", written(tmp_path), "--faults", "partition"],
+            "a partition needs several nodes",
+        ),
     ):
         assert run_command(["record", *queue, *words, *out]) == 2
         assert why in " ".join(capsys.readouterr().err.split())

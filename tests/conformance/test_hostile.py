@@ -125,7 +125,8 @@ def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
 
 
 def test_who_answers_twice_is_said_to(program: Program) -> None:
-    twice = "for line in sys.stdin: print(*[json.dumps({'id': json.loads(line)['id']})] * 2, sep='\\n', flush=True)"
+    answer = "json.dumps({'id': json.loads(line)['id'], 'ok': True})"
+    twice = f"for line in sys.stdin: print(*[{answer}] * 2, sep='\\n', flush=True)"
     child = started(program(hello(twice)))
     run = drive(child, [ScriptStep(op="publish", q="q", m="m0")])
     assert run.fault == "garbage"

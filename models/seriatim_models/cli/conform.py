@@ -188,7 +188,7 @@ def conform(
         driven = Implementation(command, factory, url, arguments, patience)
         return conform_clients(
             targets, driven, clients or CLIENTS, profile, own, seconds, scripts, seed, Path(out),
-            described,
+            described, verbose,
         )  # fmt: skip
     script = _script(replay) if replay is not None else None
     named = _named(profile, script)

@@ -36,6 +36,7 @@ def conform_clients(
     seed: int | None,
     out: Path,
     described: tuple[str | None, str | None, str | None] = (None, None, None),
+    verbose: bool = False,
 ) -> int:
     """Search, print what came of it and keep the history of a violation; returns the exit code.
 
@@ -81,7 +82,7 @@ def conform_clients(
             statistics={"workloads": outcome.runs, "commands": outcome.commands},
         )
     )
-    write(targets.console, report)
+    write(targets.console, report, verbose)
     facts = f"{outcome.runs:,} workloads, {outcome.commands:,} commands, seed {seed}"
     targets.console.print(Text(f"{system.name}: {facts}"))
     if system.one_at_a_time:

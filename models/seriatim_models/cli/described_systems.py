@@ -59,9 +59,12 @@ def opened(
             if description is not None:
                 named = description
                 path = Path(description)
+                read = read_description(path)
+                if "partition" in kinds and read.nodes == 1:
+                    raise UsageError(f"--faults: {path}: a partition needs several nodes (`nodes`)")
                 system = stack.enter_context(
                     started(
-                        read_description(path),
+                        read,
                         path.resolve().parent,
                         setting=setting or "",
                         relayed=not set(NETWORK).isdisjoint(kinds),

@@ -155,18 +155,17 @@ class AmqpClient(AmqpBroker):
     def close(self) -> None:
         if self._over.is_set():
             return
-        if (
-            self._channels or self._queues.durable
-        ):  # else its channel was closed in order, and what it held is back
+        # Else its channel was closed in order, and what it held is back.
+        if self._channels or self._queues.durable:
             self._clients.leaving[self.own] = 0.0
         self._over.set()
         connection, self._connection = self._connection, None
         self._shut(connection)
         if connection is not None and self._turn.acquire(timeout=self._limit):
-            with contextlib.suppress(pika.exceptions.AMQPError, OSError):
-                connection.process_data_events(
-                    0
-                )  # pika sees that it is over, and gives up what it has
+            # pika sees that it is over, and gives up what it has: with an exception of one kind or another.
+            with contextlib.suppress(Exception):
+                while connection.is_open:
+                    connection.process_data_events(1)
             self._turn.release()
 
     # ---- what the others see
@@ -250,6 +249,8 @@ class AmqpClient(AmqpBroker):
                 self._asked = None
 
     def _push(self, push: Push) -> None:
+        if self.over:
+            return  # what is on its way to one that is gone reaches nobody
         called = push.ev == "deliver"  # by pika, and what is recorded within is seen by P12
         if called:
             self._receive(msgspec.structs.replace(push, ev="cb_begin"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import shlex
 import shutil
@@ -61,7 +62,10 @@ STARTING = 10.0
 """Seconds that the handshake of who is driven by several clients may take: a busy machine is slow to start one."""
 DYING = 2.0
 """Seconds that what was killed may take to be gone."""
-STDERR_KEPT = 2000  # bytes, the last ones, shown when the child fails
+STDERR_KEPT = 2000  # bytes, the last ones, of which the last line is shown when the child fails
+STDERR_SHOWN = 300  # characters of it, the last ones
+WRONG = re.compile(r"(?!\s).*(error|exception)|panic|fatal", re.IGNORECASE)
+"""The beginning of a line that says what went wrong."""
 HALF_LINE = "; what came was half a line"
 
 
@@ -202,7 +206,10 @@ class ChildProcess:
         try:
             with self._turn or contextlib.nullcontext():
                 return as_answer(self._exchange(request, within))
-        except Fault:
+        except Fault as fault:
+            self._failed(
+                fault
+            )  # so that the other clients are given this reason, and not the end that follows
             self.end()
             raise
 
@@ -334,7 +341,10 @@ class ChildProcess:
 
     def _stderr_end(self) -> str:
         text = bytes(self._stderr).decode("utf-8", "backslashreplace").strip()
-        return f"; the end of its standard error: {text.splitlines()[-1]}" if text else ""
+        lines = text.splitlines()
+        # A runtime may say more behind what went wrong: frames of the stack, its version.
+        last = next((line for line in reversed(lines) if WRONG.match(line)), (lines or [""])[-1])
+        return f"; the end of its standard error: {last[-STDERR_SHOWN:]}" if last else ""
 
     def _failed(self, fault: Fault) -> None:
         """It is broken: whoever waits gets the first reason."""

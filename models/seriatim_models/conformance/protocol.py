@@ -168,7 +168,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Done, or refused with a code and a reason; for a get, what was got."""
 
     id: int = 0
-    ok: bool = True
+    ok: bool = msgspec.field(default_factory=lambda: True)  # made, so that it is always written
     unknown: bool = False
     """Nobody knows whether it has taken effect, or still will: its client is given up."""
     code: int | None = None
@@ -240,7 +240,12 @@ def parse(raw: bytes) -> dict[str, object]:
 
 
 def as_answer(message: dict[str, object]) -> Answer:
-    """The message as an answer. Raises `Fault`. Unknown fields are for later versions and pass."""
+    """The message as an answer. Raises `Fault`. Unknown fields are for later versions and pass.
+
+    Whether it was done must be said: who answers ``{"id": 5, "error": "full"}`` did not do it.
+    """
+    if "ok" not in message:
+        raise Fault("garbage", f"sent {shown(msgspec.json.encode(message))}: `ok` is missing")
     return _converted(message, Answer)
 
 

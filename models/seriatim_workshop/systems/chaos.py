@@ -46,8 +46,8 @@ from seriatim_workshop.systems.faulty_clients import clients_of
 
 CLIENTS, RATE = 4, 400.0
 """How many clients a case has, and how many commands a second they are asked for together."""
-CONSUMING = {"consume": 8}
-"""How often a client begins a consumer, where it can: several shall be there at once, of different priorities."""
+CONSUMING = {"consume": 8, "close": 4}
+"""How often a client begins a consumer, and anew: several shall meet, some exclusive, of unlike priorities."""
 PREFETCH = 50
 """Of consumers: while one has been given fewer, it is known to be ready (P11)."""
 PATIENCE = 60.0
@@ -88,12 +88,18 @@ UNREGISTERED = (
     "github.com/rabbitmq/ra pull request 443). Nodes that are killed soon after a quorum queue was declared come back "
     "without its name: the queue has no leader (github.com/rabbitmq/rabbitmq-server issue 10070), no get is answered, "
     "and after `ra:trigger_election` the queue is empty: 20 of 20 confirmed messages were gone. Killed 20 s after the "
-    "declaration all 20 were there. So it cannot be drained here, and nothing is said of it."
+    "declaration all 20 were there. So it cannot be drained here, and nothing is said of it. P10 is not of the faults: "
+    "without any, too, an exclusive consumer of a quorum queue is accepted beside another one."
 )
 ORPHANS = (
     "In one run of three 82 of 877 acknowledged messages stayed in the stream of NATS 2.9.10 after a node had been "
     "killed, and its consumer did not know of them: nothing is lost, and the stream is never empty."
 )
+EXCLUSIVE = (
+    "P10 without any fault, too: RabbitMQ 3.10.8 accepts an exclusive consumer of a quorum queue beside another one, "
+    "and serves both (see the table above); https://www.rabbitmq.com/docs/consumers#exclusivity says that it is alone."
+)
+NOT_ALONE = frozenset({"P10"})
 ENDED: tuple[FaultKind, ...] = ("kill", "restart", "pause")
 CASES = (
     ChaosCase("beanstalkd", "memory", ("kill",)),
@@ -112,14 +118,21 @@ CASES = (
     ChaosCase("rabbitmq", "persistent", ("kill",), 20.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", ("restart", "pause"), 25.0, "rabbit-classic"),
     ChaosCase("rabbitmq", "persistent", NETWORK, 12.0, "rabbit-classic"),
-    ChaosCase("rabbitmq", "quorum", ("kill", "pause"), 25.0, "rabbit-quorum", argued=UNREGISTERED),
+    ChaosCase(
+        "rabbitmq", "quorum", ("kill", "pause"), 25.0, "rabbit-quorum",
+        known=NOT_ALONE, argued=UNREGISTERED,
+    ),
     ChaosCase("nats-cluster", "replicated", ("partition",), 20.0),
     ChaosCase("nats-cluster", "replicated", ENDED, 20.0, argued=ORPHANS),
-    ChaosCase("rabbitmq-cluster", "quorum", ("partition",), 40.0, "rabbit-quorum"),
     ChaosCase(
-        "rabbitmq-cluster", "quorum", ("kill", "pause"), 40.0, "rabbit-quorum", argued=UNREGISTERED
+        "rabbitmq-cluster", "quorum", ("partition",), 40.0, "rabbit-quorum",
+        known=NOT_ALONE, argued=EXCLUSIVE,
     ),
-)
+    ChaosCase(
+        "rabbitmq-cluster", "quorum", ("kill", "pause"), 40.0, "rabbit-quorum",
+        known=NOT_ALONE, argued=UNREGISTERED,
+    ),
+)  # fmt: skip
 
 
 class ChaosRow(msgspec.Struct, kw_only=True):

@@ -720,6 +720,11 @@ class _WorkloadThread(threading.Thread):
             HistoryError
         ) as error:  # the disk is full: the clients end, and what is written stays
             shared.failed(Fault("disk", str(error)))
+        except Exception as error:  # else the others go on, and nobody knows that one is missing
+            shared.failed(
+                Fault("died", f"its {driven.name} raised {type(error).__name__}: {error}")
+            )
+            raise
 
 
 def run_workload(
