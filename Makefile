@@ -87,7 +87,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make crosscheck       the explorer against brute force on 20,000 generated programs;
                         stopped, it goes on where it was
   make corpus           known bugs of released libraries, fetched from the package registry into a cache folder:
-                        each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table)
+                        each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table,
+                        ARGS=--peers runs the same by frontrun and interleave-test)
   make crosscheck-columnar   columnar against row-based judging, on HISTORIES (10000) mutated ones
   make crosscheck-own   generated tests with plain threads: promotion against every access a step;
                         with asyncio: against all orders of timers on the real event loop

@@ -299,6 +299,7 @@ RUNS_WHAT_IT_IS_GIVEN = {
     "seriatim_models.programs.mutant_modules": "exec: the reference's own source with one edit",
     "seriatim_workshop.formal.concrete": "exec: formulas of spec/induction, translated into functions",
     "seriatim_workshop.planted.mistakes": "exec: the project's own source with one edit",
+    "seriatim_workshop.corpus.by_peers": "exec: our own drivers of the corpus, cut at their threads",
     "seriatim_models.explorer.python.sandbox": "exec: the user's own modules, which a test imports anyway",
     "seriatim_models.explorer.python.threads": "exec: classes of the interpreter's own threading.py",
     "seriatim_models.explorer.linearize": "pickle.dumps: the key of a state in memory, never read back",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from tests.own_code import published
 
 from seriatim_models.explorer.python import check
-from seriatim_workshop.corpus import drivers
+from seriatim_workshop.corpus import by_peers, drivers
 from seriatim_workshop.corpus.run import BEGIN, BUGS, END, row
 
 PAGE = (Path(__file__).parents[2] / "spec/OWN_CODE.md").read_text(encoding="utf-8")
@@ -23,6 +25,29 @@ def test_every_bug_has_a_driver_and_two_versions() -> None:
     for bug in BUGS:
         assert callable(getattr(drivers, bug.driver))
         assert bug.buggy != bug.fixed
+
+
+def test_every_driver_with_threads_can_be_cut_for_other_explorers() -> None:
+    """What stands before its `together`, the threads, and what stands behind."""
+    for bug in BUGS:
+        if inspect.iscoroutinefunction(getattr(drivers, bug.driver)):
+            continue
+        driver, threads = by_peers.cut(bug.driver)
+        assert inspect.isgeneratorfunction(driver)
+        assert threads > 1
+
+
+def test_a_driver_that_is_cut_still_asserts() -> None:
+    def driver() -> Generator[tuple[Callable[[], object], ...]]:
+        seen: list[int] = []
+        yield lambda: seen.append(1), lambda: None
+        assert seen
+
+    for bodies, right in ((2, True), (0, False)):
+        running = driver()
+        for body in next(running)[:bodies]:
+            body()
+        assert by_peers.holds((running, ())) is right
 
 
 def test_a_missed_bug_and_a_loud_repair_stand_in_the_table() -> None:

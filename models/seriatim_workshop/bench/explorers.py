@@ -162,12 +162,14 @@ class PythonPeer:
         )
         return f"{self.version}, Python {output.strip()}"
 
+    def command(self) -> list[str]:
+        """How a script is started in its environment."""
+        first = [self.name] if self.wrapped else []
+        return [str(self.home / "bin" / name) for name in (*first, "python")]
+
     def explore(self, program: str, seconds: float) -> ExplorerOutcome:
-        first = [self.home / "bin" / self.name] if self.wrapped else []
-        command = [*first, self.home / "bin" / "python", HERE / "python" / "side.py"]
-        return outcome(
-            run([*command, self.name, program, str(seconds)], seconds=3 * seconds + GRACE)
-        )
+        script = [str(HERE / "python" / "side.py"), self.name, program, str(seconds)]
+        return outcome(run([*self.command(), *script], seconds=3 * seconds + GRACE))
 
 
 def interpreter(oldest: tuple[int, int]) -> str:

@@ -1,6 +1,6 @@
 """`make corpus`: fetch, run and tabulate the known bugs.
 
-`--table FILE` writes the table into a page, `--only NAME` runs one.
+`--table FILE` writes the table into a page, `--only NAME` runs one, `--peers` asks other explorers of Python instead.
 
 Sources come through `pip download --no-deps` into the cache folder (`XDG_CACHE_HOME`/seriatim-corpus), pinned.
 Each version is run by a process of its own, so that no two versions of a library meet.
@@ -9,6 +9,7 @@ Each version is run by a process of its own, so that no two versions of a librar
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -18,6 +19,16 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seriatim_workshop.bench.explorers import EXPLORERS, PythonPeer
+from seriatim_workshop.corpus import drivers
+
+RAISED = tuple(
+    f"raised {name}"
+    for name in ("IndexError", "KeyError", "NotFound", "ClosedPoolError", "AssertionError")
+)
+"""What the bugs raise; frontrun lets it out. Other exceptions are of a driver that could not be run."""
+PEER_SECONDS = 10.0
+BY_PEERS = Path(__file__).with_name("by_peers.py")
 SECONDS = 20.0
 """How long the search on one version may take."""
 BEGIN, END = "<!-- corpus: generated -->", "<!-- corpus: end -->"
@@ -169,7 +180,6 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
             setattr(collections, name, getattr(collections.abc, name))
     from seriatim_models.explorer import ExplorerError
     from seriatim_models.explorer.python import check
-    from seriatim_workshop.corpus import drivers
 
     try:
         result = check(getattr(drivers, driver), modules=modules, seconds=SECONDS)
@@ -183,17 +193,29 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
     }
 
 
-def judged(bug: KnownBug, version: str) -> dict[str, Any]:
-    """The result of a driver on one version, in a process of its own."""
+def judged(bug: KnownBug, version: str, peer: PythonPeer | None = None) -> dict[str, Any]:
+    """The result of a driver on one version, in a process of its own; by another explorer if one is named."""
     try:
         folders = [fetched(f"{bug.package}=={version}"), *map(fetched, bug.also)]
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         return {"verdict": "not had", "why": str(error), "executions": 0, "seconds": 0.0}
     folders += [folder / "src" for folder in folders if (folder / "src").is_dir()]
-    paths = [*map(str, folders), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = list(map(str, folders))
+    command = [
+        sys.executable,
+        "-m",
+        "seriatim_workshop.corpus.run",
+        "--one",
+        bug.driver,
+        *bug.modules,
+    ]
+    if peer is None:
+        paths += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    else:
+        command = [*peer.command(), str(BY_PEERS), peer.name, bug.driver, str(PEER_SECONDS)]
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "seriatim_workshop.corpus.run", "--one", bug.driver, *bug.modules],
+            command,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             capture_output=True, text=True, timeout=3 * SECONDS, check=False,
         )  # fmt: skip
@@ -226,6 +248,32 @@ def row(bug: KnownBug, buggy: dict[str, Any], fixed: dict[str, Any]) -> str:
     )
 
 
+def by_peer(bug: KnownBug, peer: PythonPeer) -> str:
+    """What another explorer says of the version with the bug and of the repaired one: verdict, executions, seconds."""
+    if inspect.iscoroutinefunction(getattr(drivers, bug.driver)):
+        return "a test of asyncio"
+    said = []
+    for version in (bug.buggy, bug.fixed):
+        result = judged(bug, version, peer)
+        verdict = result["verdict"]
+        what = (
+            "violated" if verdict.startswith(("violated", *RAISED)) else verdict.partition(":")[0]
+        )
+        said.append(f"{what}, {result['executions']}, {result['seconds']}")
+    return "; ".join(said)
+
+
+def peers_table(bugs: list[KnownBug]) -> str:
+    """The same drivers under other explorers, each as it is by default. Raises `Absent` if one cannot be had."""
+    peers = [peer for peer in EXPLORERS if isinstance(peer, PythonPeer)]
+    heads = [f"{peer.name} {peer.prepare()}" for peer in peers]
+    lines = [f"| driver | {' | '.join(heads)} |", "|---" * (1 + len(peers)) + "|"]
+    for bug in bugs:
+        lines.append(f"| {bug.driver} | {' | '.join(by_peer(bug, peer) for peer in peers)} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
 def table(rows: list[str]) -> str:
     """The table with its head, and what was not run."""
     head = "| library | bug | with the bug | executions | seconds | repaired | executions |"
@@ -240,14 +288,19 @@ def main() -> int:
     parser.add_argument("--one", nargs="+", metavar="DRIVER", help=argparse.SUPPRESS)
     parser.add_argument("--only", metavar="NAME", help="only the drivers whose name begins so")
     parser.add_argument("--table", metavar="FILE", help="write the table into this page")
+    parser.add_argument(
+        "--peers", action="store_true", help="frontrun and interleave-test on the same drivers"
+    )
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(one(asked.one[0], asked.one[1:])))
         return 0
+    bugs = [bug for bug in BUGS if not asked.only or bug.driver.startswith(asked.only)]
+    if asked.peers:
+        peers_table(bugs)
+        return 0
     rows, wrong = [], 0
-    for bug in BUGS:
-        if asked.only and not bug.driver.startswith(asked.only):
-            continue
+    for bug in bugs:
         buggy, fixed = judged(bug, bug.buggy), judged(bug, bug.fixed)
         rows.append(row(bug, buggy, fixed))
         print(rows[-1], flush=True)
