@@ -66,6 +66,7 @@ def test_any_history_divided_is_judged_as_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: int, enough: int
 ) -> None:
     monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
+    monkeypatch.setattr(chunks, "WHOLE", 10)
     parts: Counter[str] = Counter()
     verdicts: Counter[str] = Counter()
     for seed in range(histories):

@@ -106,6 +106,7 @@ def test_mutated_histories_are_judged_alike(
     histories: int, every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "SLICE", 10)
+    monkeypatch.setattr(chunks, "WHOLE", 10)
     violated: Counter[str] = Counter()
     found = [
         text
@@ -122,6 +123,7 @@ def test_histories_once_judged_otherwise(
 ) -> None:
     """Found: each cause that the comparison has shown, by the smallest history that shows it."""
     monkeypatch.setattr(chunks, "SLICE", 2)
+    monkeypatch.setattr(chunks, "WHOLE", 2)
     recording = Recording()
     write(recording)
     assert not columnar.differences(recording.events, True, Counter())
@@ -129,6 +131,7 @@ def test_histories_once_judged_otherwise(
 
 def test_the_comparison_fails_where_a_case_is_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "SLICE", 10)
+    monkeypatch.setattr(chunks, "WHOLE", 10)
     monkeypatch.setattr(SoleConsumer, "case_events", CaseEvents(frozenset({"no such event"})))
     ways: set[str] = set()
     for seed in range(60):

@@ -150,6 +150,7 @@ def test_queues_in_order(seed: int) -> None:
 def test_in_chunk_files(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those from 1000 on have a channel of two queues whose end names one of them."""
     monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
+    monkeypatch.setattr(chunks, "WHOLE", 10)
     events = made(seed)
     expected = [annotated(p, p.check(events), "run", 0) for p in BLACKBOX]
     assert by_chunks(events) == expected

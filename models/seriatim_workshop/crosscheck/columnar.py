@@ -200,7 +200,7 @@ def main(arguments: list[str]) -> int:
         "--chunks", type=int, default=5, metavar="K", help="every K-th also as chunk files"
     )
     chosen = parser.parse_args(arguments)
-    chunks.SLICE = 10  # so that a few events are worth a task
+    chunks.SLICE = chunks.WHOLE = 10  # so that a few events are worth a task
     violated: Counter[str] = Counter()
     wrong: list[str] = []
     for n in range(chosen.histories):

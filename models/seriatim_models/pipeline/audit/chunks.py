@@ -38,6 +38,9 @@ from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
 SCHEMA = "seriatim-chunks/9"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
+WHOLE = 25_000_000
+"""Events of a run whose messages, or connections, are judged by one task. Its parts would each read all of the run:
+of messages half of a run costs what all of it does, so they are divided for their memory only."""
 BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
 TOGETHER = 250_000
 """Rows of buckets that are judged together: as many may be held, and each time all that concerns all is read again."""
@@ -210,7 +213,7 @@ def partitions(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> 
         )
         for scope, most in sorted(parts.items()):
             # A run of a few chunks is not worth many tasks.
-            n_parts = max(1, min(most, -(-rows // SLICE)))
+            n_parts = max(1, min(most, -(-rows // (SLICE if scope == "queue" else WHOLE))))
             if scope == "queue":
                 together = any(c.nameless for c in of)
                 sized += [

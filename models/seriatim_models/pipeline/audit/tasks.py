@@ -58,8 +58,8 @@ FAN = 8
 RANGES_EACH = 3
 """Chunk ranges for each worker: enough that a slow one does not hold up the rest, few enough to combine cheaply."""
 PARTITIONS_EACH: dict[Scope, int] = {"queue": 2, "connection": 1, "message": 1}
-"""Partitions of a run for each worker. Those of queues differ in size, those of messages hardly; and
-a partition of connections or messages reads all of a run, since chunks are cut by queue."""
+"""Partitions of a run for each worker, at most. Those of queues differ in size, those of messages hardly; and
+a partition of connections or messages reads all of a run, since chunks are cut by queue (`chunks.WHOLE`)."""
 
 
 class TaskRecord(NamedTuple):
