@@ -17,6 +17,7 @@ from seriatim_models.matrix.queue_scenes import (
     PASSED_WHILE_HELD,
     PULL_SYSTEM,
     PUSH_SYSTEM,
+    QueueMatrixScene,
     QueueSystem,
 )
 from seriatim_models.matrix.scene import MatrixSystem
@@ -131,6 +132,19 @@ def test_a_violation_is_seen_wherever_it_stands_among_those_judged_together(wron
     assert result.problem == f"X2: history {wrong}"
     assert once.asked == wrong, "the first violation ends the judging"
     assert result.executions >= wrong
+
+
+SERVED = "serve alone: subscribe A; pause A | resume A"
+
+
+def test_the_executor_runs_beside_a_call_that_only_an_io_thread_may_make() -> None:
+    result = run(PUSH_SYSTEM, SERVED)
+    assert (result.executions, result.exhausted, result.problem) == (12, True, "")
+
+
+def test_a_call_that_nobody_makes_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QueueMatrixScene, "serve", lambda scene, first: None)
+    assert run(PUSH_SYSTEM, SERVED).problem == "resume A did not return"
 
 
 def test_a_capped_program_is_not_exhausted() -> None:

@@ -47,6 +47,8 @@ from seriatim_models.properties.whitebox.judging import judge
 Mode = Literal["settle", "serve"]
 MAX_STEPS = 2000
 """Steps of one execution; the longest of these programs needs fewer than 400."""
+UNFINISHED = "unfinished"
+"""The result of a call that has not returned."""
 JUDGED_TOGETHER = 32
 """So many executions of a program are judged one after the other, when they are over: between others judging takes
 half as long again."""
@@ -173,7 +175,7 @@ class PairProgram:
             scene.make(invocation)
         if not world.repeating:
             self._recorded = len(world.records)
-        self.results = ["unfinished"] * len(pair.calls)
+        self.results = [UNFINISHED] * len(pair.calls)
         first: dict[str, Callable[[], None]] = {}
         for n, owner in enumerate(pair.owners):
             call = partial(self._call, n)
@@ -214,8 +216,15 @@ class PairProgram:
                     self._known.discard(recorded)
                     return wrong
         outcome = seen_by_clients(self.scene, zip(self.pair.calls, self.results, strict=True))
-        wrong = self._against_orders(msgspec.msgpack.encode(outcome), outcome)
+        wrong = self._against_orders(msgspec.msgpack.encode(outcome), outcome) or self._unfinished()
         return wrong and (self.judge_the_rest() or wrong)
+
+    def _unfinished(self) -> str | None:
+        """Return which racing call has not returned, if one has not."""
+        for call, result in zip(self.pair.calls, self.results, strict=True):
+            if result == UNFINISHED:
+                return f"{call} did not return"
+        return None
 
     def judge_the_rest(self) -> str | None:
         """Ask the properties about what was not judged yet; returns the first violation."""

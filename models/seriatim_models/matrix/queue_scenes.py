@@ -239,11 +239,14 @@ class QueueMatrixScene:
     def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
         """Spawn the executor of a queue that pushes, or the IO threads of all consumers.
 
+        Of a queue that pushes, an IO thread is spawned for each consumer that makes one of the racing calls.
         Consumers whose connection makes none of the racing calls share one, and a connection runs on one IO thread at
         a time (`seriatim.handover.Connection`); else each has a connection, and so an IO thread, of its own.
         """
         if self.harness.kind == "push":
             self._spawn_executor(first.get("executor"))
+            for owner in sorted(first.keys() - {"executor"}):
+                self._spawn(first[owner], owner)
         elif first:
             self._spawn_io_threads(first)
         else:
