@@ -63,12 +63,8 @@ def test_no_right_system_is_reported_for_a_field_that_was_not_recorded(
 
 
 UNNAMED = (
-    ["conn"],
-    ["conn", "ctag"],
-    ["conn", "proc"],
-    ["conn", "ctag", "proc"],
-    ["conn", "ctag", "part"],
-)
+    ["ctag"], ["conn"], ["conn", "ctag"], ["conn", "proc"], ["conn", "ctag", "proc"], ["conn", "ctag", "part"],
+)  # fmt: skip
 """Names that a recorder may not know, so that nobody is told apart."""
 
 

@@ -377,6 +377,41 @@ def without_consumers(named: bool) -> list[Event]:
     )
 
 
+def unnamed_consumers(second: bool) -> list[Event]:
+    """Two deliveries under a limit of one for each consumer, none of which has a tag; there is a second, or not."""
+    c = channel("c")
+    return events(
+        ("ch_open", "ok", c),
+        ("qos", "ok", {**c, "prefetch": 1, "scope": "consumer"}),
+        *[("consume", "invoke", {**c, "q": "q", "autoack": False})] * (2 if second else 1),
+        *[("deliver", "", {**c, "q": "q", "m": f"m{n}", "dtag": n}) for n in (1, 2)],
+    )
+
+
+def cancelled_without_tag(second: bool) -> list[Event]:
+    """A consumer without a tag is cancelled; then something is published and delivered, perhaps to the second one."""
+    c = channel("c")
+    return events(
+        ("ch_open", "ok", c),
+        *[("consume", "invoke", {**c, "q": "q"})] * (2 if second else 1),
+        ("cancel", "ok", c),
+        ("publish", "invoke", {**channel("p"), "q": "q", "m": "m"}),
+        ("deliver", "", {**c, "q": "q", "m": "m", "dtag": 1}),
+    )
+
+
+def local_without_tags(second: bool) -> list[Event]:
+    """A message of its own connection reaches a no-local consumer without a tag, or another one of its channel."""
+    c = {**channel("c"), "q": "q"}
+    return events(
+        ("ch_open", "ok", channel("c")),
+        ("consume", "invoke", {**c, "nolocal": True}),
+        *([("consume", "invoke", {**c, "autoack": True})] if second else []),
+        ("publish", "invoke", {**c, "m": "m"}),
+        ("deliver", "", {**c, "m": "m", "dtag": 1}),
+    )
+
+
 def exclusive_without_tags(named: bool) -> list[Event]:
     """Whoever is given a message without a consumer's tag may be the exclusive consumer of its channel."""
     return events(
@@ -417,6 +452,9 @@ def never_answered(answered: bool) -> list[Event]:
     [
         ("P1", never_answered, False),
         ("P7", late_callbacks, True),
+        ("P7", unnamed_consumers, True),
+        ("P9", cancelled_without_tag, True),
+        ("P24", local_without_tags, True),
         ("P7", asked_alone, False),
         ("P7", without_tags, False),
         ("P2", without_tags, False),

@@ -140,6 +140,8 @@ class _Channel(msgspec.Struct):
     """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
     used: bool = False
     """Something was delivered."""
+    unnamed: int = 0
+    """How many of its consumers have no tag: of several nobody knows whose a delivery without one is."""
     limits: list[_Limit] = []
     """Limits of the channel that may hold for what arrives."""
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
@@ -157,6 +159,10 @@ class _Channel(msgspec.Struct):
                 return back
             back, channel = back + 1, channel.before
         return 0
+
+    def consumer(self, ctag: str) -> _Consumer | None:
+        """The consumer of a tag; of several without one nobody knows which is meant."""
+        return self.consumers.get(ctag) if ctag or self.unnamed < 2 else None
 
     def poll(self, event: Event) -> None:
         """A poll begins."""
@@ -487,8 +493,8 @@ class Completion(msgspec.Struct):
                 before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
         channel = self._channels.get(key) or self._channels.setdefault(key, _Channel())
-        if event.ev == "deliver" and event.ctag not in channel.consumers:
-            back = channel.back_to(event.ctag)
+        if event.ev == "deliver" and not (event.ctag and event.ctag in channel.consumers):
+            back = channel.back_to(event.ctag) if event.ctag else 0
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
                 channel = channel.earlier(back)
                 gen = gen - back if event.gen is None else gen
@@ -565,7 +571,7 @@ class Completion(msgspec.Struct):
             ):
                 self._consume(event, channel)
             case "consume" | "cancel":
-                consumer = channel.consumers.get(event.ctag)
+                consumer = channel.consumer(event.ctag)
                 new["q"] = consumer.q if consumer else None
             case "publish":
                 new |= self._publish(event, gen, channel)
@@ -721,6 +727,7 @@ class Completion(msgspec.Struct):
         asked = None if event.ph == "ok" else event.t
         limiter = _Limiter(event.prefetch if own else limit, asked)
         prefetch = event.prefetch if own else channel.own
+        channel.unnamed += not event.ctag
         before = channel.consumers.get(event.ctag)
         number = channel.add_limiter(limiter, before.limiter if before else None)
         channel.consumers[event.ctag] = _Consumer(
@@ -747,7 +754,7 @@ class Completion(msgspec.Struct):
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
         new: dict[str, object] = {}
         bounds: list[int | None] = []
-        consumer = channel.consumers.get(event.ctag) if event.ev == "deliver" else None
+        consumer = channel.consumer(event.ctag) if event.ev == "deliver" else None
         limiter = prefetch = None
         whole = False
         q = event.q

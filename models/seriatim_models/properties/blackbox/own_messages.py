@@ -91,7 +91,11 @@ class NothingOfItsOwn(SequentialProperty[NoLocalState]):
         tally = state.tally
         since, asked = state.consumers[consumer(event)]
         at, sent = state.sent.get((event.q, event.m), (0, None))
-        if sent is None or event.dead or not sent.conn or (sent.conn == event.conn and at < since):
+        another = (
+            not event.ctag and not event.nolocal
+        )  # perhaps: of several consumers none has a tag
+        earlier = sent is not None and sent.conn == event.conn and at < since
+        if sent is None or event.dead or not sent.conn or earlier or another:
             tally.untestable += 1
             return
         tally.tested += 1

@@ -155,6 +155,8 @@ class Silence(msgspec.Struct):
 
     cancelled: dict[str, Event] = {}
     closed: Event | None = None
+    unnamed: int = 0
+    """How many consumers without a tag were begun: of several nobody knows which one was cancelled."""
 
 
 class SilenceAfterEnd(ChannelProperty[Silence]):
@@ -188,11 +190,15 @@ class SilenceAfterEnd(ChannelProperty[Silence]):
             state.closed = event
             tally.tested += 1
         elif event.ev == "consume" and event.ph != "fail":
+            state.unnamed += not event.ctag and began(event)
             state.cancelled.pop(event.ctag, None)
             state.closed = None  # opened again, which was not recorded
         elif acquires(event):
             end = state.closed or state.cancelled.get(event.ctag)
             if end is None:
+                return
+            if end.ev == "cancel" and not event.ctag and state.unnamed > 1:
+                tally.untestable += 1
                 return
             after = event.lvl in EXACT or event.lvl == "wire"
             if not after and event.t_lo is not None and end.t is not None:
