@@ -103,6 +103,27 @@ def test_a_name_that_is_too_long_is_a_sentence(
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate"], ["stream", ".", "--out"], ["campaign", "immediate", "--out"], ["check", "immediate", "--json"],
+        ["audit", ".", "--engine", "spark", "--out"], ["matrix", "fair", "--depth", "0", "--campaign"],
+        ["show", "published-immediate", "--html"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["/proc/x", "/dev/null/x"])
+def test_what_cannot_be_written_is_said_before_the_work(
+    arguments: list[str], place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root may write into /proc, says the system, which refuses it then."""
+    assert run([*arguments, place]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"seriatim: cannot write {place}: ")
+    assert "Errno" not in said.err
+
+
 def test_saved_verdicts_have_no_exit_code_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, ProgressDisplay, check_apart
+from seriatim_models.cli.console import Outputs, ProgressDisplay, check_apart, check_folder
 from seriatim_models.cli.options import (
     ENGINES,
     HELP,
@@ -22,7 +22,7 @@ from seriatim_models.cli.options import (
 )
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import audit_run, new_report
-from seriatim_models.cli.usage_errors import UsageError, unknown
+from seriatim_models.cli.usage_errors import UsageError, sentence_of, unknown
 from seriatim_models.conformance.profile_consistency import (
     ProfileConsistency,
     consistencies,
@@ -108,6 +108,8 @@ def audit(
         raise UsageError("--property is judged in this process: it needs --engine local")
     if out is not None and engine != "spark":
         raise UsageError("--out keeps what Spark prepared: it needs --engine spark")
+    if out is not None:
+        check_folder(out)
     if master is not None and engine != "spark":
         raise UsageError("--master names a Spark cluster: it needs --engine spark")
     report = new_report(*(["pyspark"] if engine == "spark" else []))
@@ -193,7 +195,7 @@ def run_audit(
     try:
         audited = pipeline.audit_paths(paths, engine, judges, out, master)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(sentence_of(error)) from error
     by_run: dict[str, list[Finding]] = {}
     for finding in audited.findings:
         by_run.setdefault(finding.subject, []).append(finding)

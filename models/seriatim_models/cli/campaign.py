@@ -19,7 +19,7 @@ from seriatim_models.cli.options import (
     number_option,
 )
 from seriatim_models.cli.stop_request import StopRequest
-from seriatim_models.cli.usage_errors import UsageError, unknown
+from seriatim_models.cli.usage_errors import UsageError, sentence_of, unknown
 from seriatim_models.report.terminal import table, titled
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def campaign(
                     spark, wanted, out, bounds=within, on_progress=bar.update, stopping=lambda: stop.asked,
                 )  # fmt: skip
     except (OSError, pipeline.PipelineError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(sentence_of(error)) from error
     return _show_distributed(console, whole, out) if exhaustive else _show(console, done, out)
 
 

@@ -14,7 +14,7 @@ from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.described_systems import opened
 from seriatim_models.cli.implementations import Implementation
 from seriatim_models.cli.report_builder import new_report
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.conformance.concurrent.search import search_clients
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.history import Header, HistoryError, write_history
@@ -97,7 +97,7 @@ def conform_clients(
             out.mkdir(parents=True, exist_ok=True)
             write_history(path, outcome.events, Header(run=path.stem, rec="seriatim conform"))
         except (OSError, HistoryError) as error:
-            raise UsageError(f"cannot write to {out}: {error}") from error
+            raise UsageError(f"cannot write to {out}: {sentence_of(error)}") from error
         lines = [
             f"The smallest clients that violate {outcome.violated}, again in {outcome.shown} of {outcome.tried} runs:",
             *(f"  {line}" for line in str(outcome.workload).split(" | ")),

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.cli.audit import find_profile, with_own
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.conformance.driving import DRAIN, DrivenRun
 from seriatim_models.conformance.judging import default_profile
 from seriatim_models.conformance.meanings import DECLARED
@@ -111,7 +111,7 @@ def save(outcome: SearchOutcome, folder: Path) -> dict[str, Path]:
             saved[WELL] = folder / WELL
             _save_history(saved[WELL], outcome, outcome.last)
     except (OSError, HistoryError) as error:
-        raise UsageError(f"cannot write to {folder}: {error}") from error
+        raise UsageError(f"cannot write to {folder}: {sentence_of(error)}") from error
     return saved
 
 

@@ -14,7 +14,7 @@ from seriatim_models.cli.audit import find_profile, with_own
 from seriatim_models.cli.console import Outputs, ProgressDisplay
 from seriatim_models.cli.own_code import importable
 from seriatim_models.cli.report_builder import new_report, property_catalogue
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import ScriptError
 from seriatim_models.report import CounterexampleSummary, ProgramRun, Report
@@ -160,5 +160,5 @@ def _save(implementation: ClientTarget, profile: str, case: ScheduleWitness, fol
         folder.mkdir(parents=True, exist_ok=True)
         write_clients(path, saved)
     except OSError as error:
-        raise UsageError(f"cannot write to {folder}: {error}") from error
+        raise UsageError(f"cannot write to {folder}: {sentence_of(error)}") from error
     return path

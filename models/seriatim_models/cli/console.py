@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -180,11 +181,20 @@ def check_writable(target: str | None, folder: bool = False) -> None:
         number = errno.EISDIR
     elif above != path and not above.is_dir():
         number = errno.ENOTDIR
-    elif not os.access(above, os.W_OK):
+    elif not os.access(above, os.W_OK) or (
+        above.is_dir() and not os.statvfs(above).f_blocks and not _takes(above)
+    ):
         number = errno.EACCES
     else:
         return
     raise UsageError(f"cannot write {target}: {os.strerror(number)}")
+
+
+def _takes(folder: Path) -> bool:
+    """Whether a new file can be in a folder of a system without blocks: /proc says that root may, and refuses."""
+    with suppress(OSError), tempfile.TemporaryDirectory(dir=folder):
+        return True
+    return False
 
 
 def check_folder(target: str) -> None:

@@ -8,7 +8,7 @@ import rich_click as click
 
 from seriatim_models.cli.console import Outputs, check_folder
 from seriatim_models.cli.options import COUNT, HELP, lines, number_option
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.extras import how_to_install
 from seriatim_models.report.terminal import quantity
 
@@ -99,7 +99,7 @@ def generate(
             run=name,
         )
     except (OSError, HistoryError, PipelineError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(sentence_of(error)) from error
     console = Outputs().console
     counted = f"{quantity(made.events, 'event')} in {quantity(len(made.files), 'file')}"
     console.print(f"{folder}: {counted}, seed {seed}", markup=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seriatim_models.cli.console import ProgressDisplay
 from seriatim_models.cli.stop_request import StopRequest
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 
 if TYPE_CHECKING:
     from seriatim_models.matrix.plan import MatrixPlan
@@ -125,7 +125,7 @@ class Run:
 
                 work.run(CampaignBounds(), show, self._over)
         except (OSError, PipelineError) as error:
-            raise UsageError(str(error)) from error
+            raise UsageError(sentence_of(error)) from error
         return self._table(planned, waves.results.values(), work.lost)
 
     def kept(self, path: Path) -> MatrixRun | None:

@@ -18,7 +18,7 @@ from types import FrameType
 import rich_click as click
 
 from seriatim_models.cli.console import WIDTH_LEAST
-from seriatim_models.cli.usage_errors import UsageError, in_words
+from seriatim_models.cli.usage_errors import UsageError, in_words, sentence_of
 from seriatim_models.extras import lacking
 from seriatim_models.files import not_text, text_of
 from seriatim_models.report.visible import visible
@@ -164,8 +164,7 @@ def _surroundings(error: Exception) -> str:
             f"{text_of(str(error).removeprefix('Symlink loop from '))}: a link that leads to itself"
         )
     if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
-        named = f"{text_of(os.fsdecode(error.filename))}: " if error.filename else ""
-        return f"{named}{error.strerror or error}"
+        return sentence_of(error)
     if type(error).__name__ == "Py4JNetworkError":  # killed, or without memory or disk
         return "Spark broke off, its Java process has ended; the same command goes on where it was"
     return ""

@@ -24,7 +24,7 @@ from seriatim_models.cli.options import (
 from seriatim_models.cli.report_builder import QUARANTINE_SHOWN, audit_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.stream_ui import view
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.conformance.profile_consistency import in_one_form, where_nothing_is_declared
 from seriatim_models.report import AuditRun
 from seriatim_models.report.text import write
@@ -143,7 +143,7 @@ def stream(
                 once=once, idle=idle, every=every, stopping=lambda: stop.shown(shown.stopping)
             )
     except (OSError, pipeline.PipelineError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(sentence_of(error)) from error
     report = new_report("pyspark")
     report.seconds = time.monotonic() - begun
     run = audit_run(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 import rich_click as click
+
+from seriatim_models.files import text_of
 
 FEW = 5  # names that fit into one sentence
 
@@ -30,6 +33,14 @@ class UsageError(click.ClickException):
     """Bad usage or unreadable input."""
 
     exit_code = 2
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says; one of the system's names its file first, and not its number."""
+    if not isinstance(error, OSError):
+        return str(error)
+    named = f"{text_of(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{named}{error.strerror or error}"
 
 
 def another(name: str, wanted: str) -> UsageError | None:
