@@ -309,7 +309,6 @@ attempts_allowed = Arg[Any](
 # What clients see
 # --------------------------------------------------------------------------------------------------
 
-_OWN = "our broker recorders do not use it; synthetic recordings and other people's may"
 _CALL = ("invoke", "ok", "fail")
 
 BLACK_BOX = (
@@ -344,9 +343,9 @@ BLACK_BOX = (
               (), ("conn", "ch"), ("gen", "err")),
     EventKind("commit", "A reader of a log stored its position.", may=("q", "part", "pos", "ctag", committed)),
     EventKind("seek", "A reader of a log was moved.", may=("q", "part", "pos", "ctag")),
-    EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag"), unrecorded=_OWN),
-    EventKind("cb_end", "A callback of the client ended.", may=("m", "dtag", "err"), unrecorded=_OWN),
-    EventKind("rpc", "A synchronous operation of another kind.", may=("err",), unrecorded=_OWN),
+    EventKind("cb_begin", "A callback of the client began.", may=("m", "dtag")),
+    EventKind("cb_end", "A callback of the client ended.", may=("m", "dtag", "err")),
+    EventKind("rpc", "A synchronous operation of another kind.", may=("err",)),
     EventKind("note", "Somebody looked at a queue.", may=("q", depth, held, rest)),
     EventKind("fault", "The system was disturbed (`invoke`), and has healed (`ok`).",
               ("invoke", "ok"), may=(fault_kind,)),
