@@ -214,7 +214,7 @@ def test_a_module_a_file_and_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("Rule = 7", "a int is no Property"),
+        ("Rule = 7", "this int is no Property"),
         ("class Rule: pass", "the class Rule is no Property"),
         ("def Rule(:", "line 1: "),
         ("import nothing_of_that_name", "line 1: ModuleNotFoundError"),
