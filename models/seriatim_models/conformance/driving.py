@@ -257,7 +257,8 @@ class _Driver:
         args = promised(self.system.can)
         if self.system.means.requeue in ("head", "tail"):
             args["requeue"] = self.system.means.requeue
-        if args and q not in self._declared:
+        # What is dropped must not come back only where it is recorded that the queue is a plain one.
+        if (args or "drop" in self.system.can) and q not in self._declared:
             self.record("declare", q=q, args=args)
         self._declared.add(q)
 

@@ -753,7 +753,8 @@ def run_workload(
     driven = shared.driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
     threads = shared.threads = [_WorkloadThread(each, start) for each in driven]
-    if of_queues := {**promised(system.can), **(declares or {})}:
+    of_queues = {**promised(system.can), **(declares or {})}
+    if of_queues or "drop" in system.can:  # of one that is not declared nobody knows where it drops
         for q in _queues(shared):
             recording.record("declare", q=q, args=of_queues)
     for thread in threads:
