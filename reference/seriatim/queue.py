@@ -23,16 +23,17 @@ Rule 5 (announce).    Make the entry available, then rewind, then look for a con
 Rule 6 (re-check).    A thread that is about to wait first publishes that intent (clears its flag, moves to Interested)
                       and then checks once more. So either the arriving work sees the waiting consumer, or the
                       consumer sees the work.
-Rule 7 (hand-off).    A consumer that was woken and does not take, for whatever reason, wakes another that could.
+Rule 7 (hand-off).    A consumer that was woken and does not take, for whatever reason, wakes another that could. Who
+                      leaves an entry to a consumer of higher priority wakes that one, which may find it gone.
 Rule 8 (lists).       Deleting marks; only iteration unlinks; the last node stays linked, for an append may be under way
                       behind it. Counters go up before and down after, so they never read negative.
 Rule 9 (close).       `close` is final: from then on every call for the consumer is without effect, a second `close`
                       too. Which call closes is decided once, in `wants_work`. What a caller may not ask for is refused
                       (`QueueMisuse`) before anything has changed.
 
-Why no wake-up is lost, but F-112 in `spec/FINDINGS.md`: suppose an entry is available and a ready consumer wants it.
-Who announced it either found the consumer in Interested and notified it, or did not, for it was Notified or moving;
-then it has a check ahead of it (rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
+Why no wake-up is lost: suppose an entry is available and a ready consumer wants it. Who announced it either found the
+consumer in Interested and notified it, or did not, for it was Notified or moving; then it has a check ahead of it
+(rules 6 and 7). `spec/PROPERTIES.md` says this exactly; WK-1 checks it.
 
 What this file does not know
 ----------------------------
@@ -288,7 +289,8 @@ class Consumer:
         self.credit: Cell[int] | None = None
         if self.allowance is not None:
             self.credit = host.cell(self.allowance, f"{name}.credit", kind="credit", owner=self)
-        wants: bool | None = self.allowance is None or self.allowance > 0  # None: closed
+        # None: closed. In a pull queue it is raised when the consumer comes into Interested.
+        wants: bool | None = self.queue.kind == "push" and self.allowance != 0
         self.wants_work = host.cell(wants, f"{name}.wants_work", kind="wants", owner=self)
         self.send_lock = host.lock(f"{name}.send_lock")
         self.in_all = ListEntry(host, self.queue.all.name, self)
@@ -532,26 +534,32 @@ class Queue:
         Credit is paid before the entry is acquired and restored if another consumer was faster.
         `path` names the way that led here: `deliver_single_message` or `deliver_to`, where it cannot close meanwhile.
         """
+        return self._attempt(consumer, path, only)[0]
+
+    def _attempt(
+        self, consumer: Consumer, path: str, only: QueueEntry | None = None
+    ) -> tuple[QueueEntry | None, Consumer | None]:
+        """The entry that was taken, or None and, if it was left to another consumer, that one."""
         while True:
-            entry, paid = self._attempt_once(consumer, path, only)
-            if entry is not None or not paid:
-                return entry
+            entry, first = self._attempt_once(consumer, path, only)
+            if entry is not None or first is not consumer:
+                return entry, first
             consumer.restore_credit()
 
     @operation
     def _attempt_once(
         self, consumer: Consumer, path: str, only: QueueEntry | None
-    ) -> tuple[QueueEntry | None, bool]:
-        """The entry that was taken, and whether credit was paid."""
+    ) -> tuple[QueueEntry | None, Consumer | None]:
+        """The entry that was taken, and `consumer` if it paid, or whom it leaves an entry to."""
         found = self.next_available(consumer)
-        if (
-            found is None
-            or (only is not None and found[0].entry is not only)
-            or not self._may_take(consumer, found[0].entry)
-            or not consumer.take_credit()
-        ):
-            return None, False
-        return self._take(consumer, *found), True
+        if found is None or (only is not None and found[0].entry is not only):
+            return None, None
+        first = self._first_to_take(consumer, found[0].entry)
+        if first is not consumer:
+            return None, first
+        if not consumer.take_credit():
+            return None, None
+        return self._take(consumer, *found), consumer
 
     @operation
     def _take(self, consumer: Consumer, pointer: Pointer, seen: State) -> QueueEntry | None:
@@ -560,7 +568,7 @@ class Queue:
         if consumer.acquires:
             if not self.groups.join(entry.message.group, consumer):
                 return None
-            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
                 if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
@@ -568,8 +576,9 @@ class Queue:
             return None
         return entry
 
-    def _may_take(self, consumer: Consumer, entry: Node) -> bool:
-        return True
+    def _first_to_take(self, consumer: Consumer, entry: Node) -> Consumer:
+        """`consumer`, which could take the entry, or to whom it has to leave it."""
+        return consumer
 
     # ---- consumers come and go
 
@@ -823,7 +832,7 @@ class PullQueue(Queue):
         self.manager = QueueConsumerManager(host, name)
 
     def _arrived(self, entry: QueueEntry) -> None:
-        """Wake every browser that wants it and one consumer, gone or not: others may have left it to that one."""
+        """Wake every browser that wants it, and one consumer."""
         for consumer in self.manager.lists[NON_ACQUIRING].consumers():
             if consumer.has_interest(entry):
                 self._notify(consumer)
@@ -834,10 +843,11 @@ class PullQueue(Queue):
     _returned = _arrived
 
     def _notify(self, consumer: Consumer) -> bool:
-        """Wake `consumer` if there is an entry that it could take; return whether that was done."""
+        """If there is an entry for `consumer`, wake who is the first to take it; return whether that was done."""
         found = self.next_available(consumer)
-        if found is None or not self._may_take(consumer, found[0].entry):
-            return False
+        return found is not None and self._wake(self._first_to_take(consumer, found[0].entry))
+
+    def _wake(self, consumer: Consumer) -> bool:
         if not self.manager.set_notified(consumer, True):
             return False
         self.host.record("notify", sub=consumer.name)
@@ -850,15 +860,18 @@ class PullQueue(Queue):
             if other is not consumer and self._notify(other):
                 return
 
-    def _may_take(self, consumer: Consumer, entry: Node) -> bool:
-        """No consumer of higher priority that wants work would take this entry."""
-        return not consumer.acquires or not any(
-            other.priority > consumer.priority
-            and other.acquires
-            and other.wants_work.get()
-            and self._wanted(other, entry)
-            for other in self.all.consumers()
-        )
+    def _first_to_take(self, consumer: Consumer, entry: Node) -> Consumer:
+        """`consumer`, or the first of highest priority above it that wants work and would take this entry."""
+        first = consumer
+        for other in self.all.consumers() if consumer.acquires else ():
+            if (
+                other.priority > first.priority
+                and other.acquires
+                and self._wanted(other, entry)
+                and other.wants_work.get()
+            ):
+                first = other
+        return first
 
     @operation
     def deliver_single_message(self, consumer: Consumer) -> QueueEntry | None:
@@ -869,13 +882,13 @@ class PullQueue(Queue):
         self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
         entry = None
         if consumer.wants_work.get():
-            entry = self.attempt(consumer, "pull")
+            entry, first = self._attempt(consumer, "pull")
             if entry is not None:
                 self.manager.set_notified(consumer, True)
                 consumer.target.send(consumer, entry)
                 if not consumer.has_credit():
                     self.set_notify_work_desired(consumer, False)
-            elif consumer.acquires:
+            elif consumer.acquires and (first is None or not self._wake(first)):
                 self._notify_other(consumer)
         return entry
 

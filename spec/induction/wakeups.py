@@ -13,7 +13,7 @@ the thread that made it available still owes rewinds, which it does before its w
 (`handover`, `nobody_is_left_waiting`). Each of these is a lemma of `composition.py`.
 """
 
-from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, IntSort, Not, Or
+from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
@@ -56,6 +56,9 @@ SYSTEM.declare("seen", Thread, Consumer, Message, Bool)  # on its behalf the wal
 SYSTEM.declare("leaving", Thread, Consumer, Bool)  # its flag is down, the move still to come
 SYSTEM.declare("coming", Thread, Consumer, Bool)  # its flag is up, the move still to come
 SYSTEM.declare("owing", Thread, Consumer, Bool)  # a walk to others, for this one will not look
+SYSTEM.declare(
+    "left_to", Thread, Consumer, Bool
+)  # it left a message to this one, and has to wake it
 
 
 def useless(s: SymbolicState, c: Term, m: Term) -> Term:
@@ -74,7 +77,7 @@ def start(s: SymbolicState) -> Term:
         every(
             Thread,
             Consumer,
-            lambda t, c: Not(Or(s.leaving(t, c), s.coming(t, c), s.owing(t, c))),
+            lambda t, c: Not(Or(s.leaving(t, c), s.coming(t, c), s.owing(t, c), s.left_to(t, c))),
         ),
         every(Thread, lambda t: Not(s.walking(t))),
         every(Consumer, Message, lambda c, m: Implies(s.fit(c, m), s.wants(c, m))),
@@ -147,24 +150,13 @@ def make_fit_unasked(s: SymbolicState, c: Term, m: Term) -> tuple[Term, Symbolic
 @SYSTEM.action(c=Consumer, m=Message)
 def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It expires, or another consumer owns its group now, or one of higher priority wants work."""
-    after = s.but(fit=at(s.fit, c, m, False))
-    return And(s.fit(c, m), nobody_relied_on_it(s, after)), after
+    return s.fit(c, m), s.but(fit=at(s.fit, c, m, False))
 
 
 @SYSTEM.action(m=Message)
 def remove(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
     """It is dropped, or acquired outside of a pull."""
-    after = s.but(available=at(s.available, m, False))
-    return And(s.available(m), nobody_relied_on_it(s, after)), after
-
-
-def nobody_relied_on_it(s: SymbolicState, after: SymbolicState) -> Term:
-    """An assumption about what is left to somebody of higher priority: if it is gone before he was woken for it,
-    then a thread is bound to look for those who left it, and what stands behind it, besides (F-112).
-    """
-    return every(
-        Consumer, Message, lambda c, m: Implies(is_passed_on_to(s, c), is_looked_for(after, c, m))
-    )
+    return s.available(m), s.but(available=at(s.available, m, False))
 
 
 @SYSTEM.action(t=Thread, m=Message)
@@ -235,14 +227,34 @@ def skip_useless(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
 
 
 def is_left(s: SymbolicState, c: Term, d: Term, m: Term) -> Term:
-    """The consumer `c` wants the message, and leaves it to `d`, of higher priority, who could take it."""
-    return And(s.higher(d, c), up(s, d), s.available(m), s.wants(c, m), s.fit(d, m))
+    """The consumer `c` leaves the message to `d`, of higher priority, who wants it and wants work at this moment."""
+    return And(s.higher(d, c), up(s, d), s.wants(c, m), s.wants(d, m))
 
 
 @SYSTEM.action(t=Thread, c=Consumer, d=Consumer, m=Message)
 def leave_it_to(s: SymbolicState, t: Term, c: Term, d: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """The walk comes to a message that is left to another, and does not see what stands behind that."""
-    return And(s.todo(t, c), is_left(s, c, d, m)), s.but(todo=at(s.todo, t, c, False))
+    """The walk comes to a message that is left to another, and does not see what stands behind that. It has to wake
+    that other, whatever becomes of the message.
+    """
+    return And(s.todo(t, c), is_left(s, c, d, m)), s.but(
+        todo=at(s.todo, t, c, False), left_to=at(s.left_to, t, d, True)
+    )
+
+
+@SYSTEM.action(t=Thread, d=Consumer, e=Consumer)
+def leave_it_rather_to(s: SymbolicState, t: Term, d: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """It finds another that wants work, of higher priority still."""
+    return And(s.left_to(t, d), s.higher(e, d), up(s, e)), s.but(
+        left_to=lambda u, c: Or(And(s.left_to(u, c), Not(And(u == t, c == d))), And(u == t, c == e))
+    )
+
+
+@SYSTEM.action(t=Thread, d=Consumer)
+def find_it_busy(s: SymbolicState, t: Term, d: Term) -> tuple[Term, SymbolicState]:
+    """Whom it left the message to is not in Interested, nor on the way there: it is awake, or has lost its interest."""
+    amid = some(Thread, lambda u: s.coming(u, d))
+    guard = And(s.left_to(t, d), s.listed(d) != INTERESTED, Not(amid))
+    return guard, s.but(left_to=at(s.left_to, t, d, False))
 
 
 @SYSTEM.action(t=Thread)
@@ -260,6 +272,21 @@ def notify(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
         giving=at(s.giving, t, c, True),
         todo=lambda u, d: And(u != t, s.todo(u, d)),
         walking=at(s.walking, t, False),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer, d=Consumer)
+def notify_the_higher(s: SymbolicState, t: Term, c: Term, d: Term) -> tuple[Term, SymbolicState]:
+    """Its walk, or its pull for `c`, came to a message that it left to `d`, and that is over: `d` goes to Notified."""
+    pulls = And(s.phase(c) == DRY, s.runs(c) == t)
+    guard = And(s.left_to(t, d), s.listed(d) == INTERESTED, Or(s.walking(t), pulls))
+    return guard, s.but(
+        listed=at(s.listed, d, NOTIFIED),
+        giving=at(s.giving, t, d, True),
+        left_to=at(s.left_to, t, d, False),
+        todo=lambda u, e: And(u != t, s.todo(u, e)),
+        walking=at(s.walking, t, False),
+        phase=lambda e: If(And(e == c, pulls), IDLE, s.phase(e)),
     )
 
 
@@ -337,9 +364,9 @@ def find_nothing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
 def find_it_left(
     s: SymbolicState, t: Term, c: Term, d: Term, m: Term
 ) -> tuple[Term, SymbolicState]:
-    """It comes to a message that it leaves to another, who will pass on what stands behind that."""
+    """It comes to a message that it leaves to another. It has to wake that one, whatever becomes of the message."""
     guard = And(s.phase(c) == LOOKING, s.runs(c) == t, is_left(s, c, d, m))
-    return guard, s.but(phase=at(s.phase, c, DRY))
+    return guard, s.but(phase=at(s.phase, c, DRY), left_to=at(s.left_to, t, d, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -352,9 +379,8 @@ def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
 def take(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It acquires a message."""
     looking = Or(s.phase(c) == LOOKING, s.phase(c) == DRY)
-    after = s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
-    pulls_again = Or(s.listed(c) != NOT_INTERESTED, nobody_relied_on_it(s, after))
-    return And(looking, s.runs(c) == t, s.available(m), s.wants(c, m), pulls_again), after
+    guard = And(looking, s.runs(c) == t, s.available(m), s.wants(c, m))
+    return guard, s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -434,7 +460,9 @@ def busy(s: SymbolicState, t: Term) -> Term:
         some(Message, lambda m: s.preparing(t, m)),
         some(
             Consumer,
-            lambda c: Or(s.giving(t, c), s.leaving(t, c), s.coming(t, c), s.owing(t, c)),
+            lambda c: Or(
+                s.giving(t, c), s.leaving(t, c), s.coming(t, c), s.owing(t, c), s.left_to(t, c)
+            ),
         ),
     )
 
@@ -490,7 +518,8 @@ def ahead(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
     walking = And(s.todo(t, c), Not(s.seen(t, c, m)), Or(s.passing(t), s.wants(c, s.about(t))))
     owing = some(Consumer, lambda x: And(x != c, Or(s.owing(t, x), s.leaving(t, x))))
     sure = some(Message, lambda n: And(s.preparing(t, n), s.wants(c, n), Not(s.freed(t, n))))
-    return Or(s.preparing(t, m), sure, walking, owing, s.leaving(t, c), s.coming(t, c))
+    left = some(Consumer, lambda d: And(s.left_to(t, d), up(s, d)))  # who passes it on
+    return Or(s.preparing(t, m), sure, walking, owing, left, s.leaving(t, c), s.coming(t, c))
 
 
 def somebody_will_look(s: SymbolicState, c: Term, m: Term) -> Term:
@@ -508,24 +537,10 @@ def waits(s: SymbolicState, c: Term, m: Term) -> Term:
     return And(s.available(m), s.fit(c, m), up(s, c))
 
 
-def is_passed_on_to(s: SymbolicState, c: Term) -> Term:
-    """Somebody will look for one of higher priority, who could take a message, and passes on what else there is."""
-    return some(
-        Consumer, Message,
-        lambda d, n: And(s.higher(d, c), waits(s, d, n), somebody_will_look(s, d, n)),
-    )  # fmt: skip
-
-
-def is_looked_for(s: SymbolicState, c: Term, m: Term) -> Term:
-    return Implies(waits(s, c, m), Or(somebody_will_look(s, c, m), is_passed_on_to(s, c)))
-
-
 @SYSTEM.invariant("WK-1", c=Consumer, m=Message)
 def no_lost_wakeup(s: SymbolicState, c: Term, m: Term) -> Term:
-    """An available wanted message and an Interested or Notified consumer imply that somebody is bound to look for it,
-    or for one of higher priority, who will pass it on.
-    """
-    return is_looked_for(s, c, m)
+    """An available wanted message and an Interested or Notified consumer: then somebody is bound to look for it."""
+    return Implies(waits(s, c, m), somebody_will_look(s, c, m))
 
 
 def quiet(s: SymbolicState) -> Term:
@@ -615,7 +630,10 @@ def make_fit_and_go_on(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Ter
     return make_fit_for_itself(s, t, c, m)[0], s.but(fit=at(s.fit, c, m, True))
 
 
-@SYSTEM.broken("end_walk", "no_lost_wakeup", "WK-1", "F-110", t=Thread)
+@SYSTEM.broken(
+    "end_walk", "no_lost_wakeup", "WK-1", "F-110", t=Thread,
+    only_induction="whoever left the message to somebody has woken that one since F-112 was repaired",
+)  # fmt: skip
 def stop_early(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """The walk ends when its message is gone: whoever took it will pass on. But it may have expired."""
     guard, after = end_walk(s, t)
@@ -632,13 +650,29 @@ def leave_it_to_nobody(
 ) -> tuple[Term, SymbolicState]:
     """It leaves a message to one of higher priority, who has no interest any more and passes nothing on."""
     guard = And(s.phase(c) == LOOKING, s.runs(c) == t, s.higher(d, c), s.available(m))
-    return guard, s.but(phase=at(s.phase, c, DRY))
+    return guard, s.but(phase=at(s.phase, c, DRY), left_to=at(s.left_to, t, d, True))
 
 
-@SYSTEM.broken("remove", "no_lost_wakeup", "WK-1", "F-112", m=Message)
-def remove_what_was_left(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
-    """What was left to somebody of higher priority is discarded before he was woken, and nobody else is bound."""
-    return s.available(m), s.but(available=at(s.available, m, False))
+@SYSTEM.broken(
+    "find_it_left", "no_lost_wakeup", "WK-1", "F-112",
+    t=Thread, c=Consumer, d=Consumer, m=Message,
+)  # fmt: skip
+def leave_it_and_wake_nobody(
+    s: SymbolicState, t: Term, c: Term, d: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """It relies on whom it leaves the message to: that one will look. But then the message may be gone."""
+    return find_it_left(s, t, c, d, m)[0], s.but(phase=at(s.phase, c, DRY))
+
+
+@SYSTEM.broken(
+    "leave_it_to", "no_lost_wakeup", "WK-1", "mutant left-by-a-walk",
+    t=Thread, c=Consumer, d=Consumer, m=Message,
+)  # fmt: skip
+def walk_by_and_wake_nobody(
+    s: SymbolicState, t: Term, c: Term, d: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """The walk relies on whom a message is left to."""
+    return leave_it_to(s, t, c, d, m)[0], s.but(todo=at(s.todo, t, c, False))
 
 
 @SYSTEM.broken("announce", "no_lost_wakeup", "WK-1", "walk, then rewind", t=Thread, m=Message)

@@ -625,13 +625,23 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "credit-in-vain",
         (
             (
-                "        found = self.next_available(consumer)\n        if (\n            found is None\n",
-                "        if not consumer.take_credit():\n            return None, False\n"
-                "        found = self.next_available(consumer)\n        if (\n            found is None\n",
+                "        found = self.next_available(consumer)\n        if found is None or (only",
+                "        if not consumer.take_credit():\n            return None, None\n"
+                "        found = self.next_available(consumer)\n        if found is None or (only",
             ),
             (
-                "            or not consumer.take_credit()\n        ):\n            return None, False\n",
-                "        ):\n            consumer.restore_credit()\n            return None, False\n",
+                "            return None, None\n"
+                "        first = self._first_to_take(consumer, found[0].entry)\n"
+                "        if first is not consumer:\n"
+                "            return None, first\n"
+                "        if not consumer.take_credit():\n"
+                "            return None, None\n",
+                "            consumer.restore_credit()\n"
+                "            return None, None\n"
+                "        first = self._first_to_take(consumer, found[0].entry)\n"
+                "        if first is not consumer:\n"
+                "            consumer.restore_credit()\n"
+                "            return None, first\n",
             ),
         ),
     ),
@@ -840,16 +850,13 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
         "obtain",
         (
             (
-                "            or not consumer.take_credit()\n"
-                "        ):\n"
-                "            return None, False\n"
-                "        return self._take(consumer, *found), True",
-                "        ):\n"
-                "            return None, False\n"
+                "        if not consumer.take_credit():\n"
+                "            return None, None\n"
+                "        return self._take(consumer, *found), consumer",
                 "        taken = self._take(consumer, *found)\n"
                 "        if taken is not None:\n"
                 "            consumer.take_credit()\n"
-                "        return taken, False",
+                "        return taken, None",
             ),
         ),
     ),
@@ -946,7 +953,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
         "decline",
         (
             (
-                "            elif consumer.acquires:\n"
+                "            elif consumer.acquires and (first is None or not self._wake(first)):\n"
                 "                self._notify_other(consumer)\n"
                 "        return entry",
                 "        return entry",
@@ -1089,7 +1096,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
             (
                 "            if not self.groups.join(entry.message.group, consumer):\n"
                 "                return None\n"
-                "            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked\n"
+                "            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked\n"
                 "                if self.groups.leave(entry.message.group, consumer):\n"
                 "                    self._announce_group(entry.message.group)\n"
                 "                return None\n",
@@ -1192,12 +1199,12 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
                 "        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check\n"
                 "        entry = None\n"
                 "        if consumer.wants_work.get():\n"
-                '            entry = self.attempt(consumer, "pull")\n'
+                '            entry, first = self._attempt(consumer, "pull")\n'
                 "            if entry is not None:\n"
                 "                self.manager.set_notified(consumer, True)\n",
                 "        entry = None\n"
                 "        if consumer.wants_work.get():\n"
-                '            entry = self.attempt(consumer, "pull")\n'
+                '            entry, first = self._attempt(consumer, "pull")\n'
                 "            if entry is None:\n"
                 "                self.manager.set_notified(consumer, False)\n"
                 "            if entry is not None:\n",
@@ -1268,7 +1275,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
         (
             (
                 "        consumer.target.notify_work(consumer)\n",
-                "        if found[0].entry.available():\n"
+                "        if self.next_available(consumer):\n"
                 "            consumer.target.notify_work(consumer)\n",
             ),
         ),

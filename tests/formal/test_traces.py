@@ -88,7 +88,22 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("registers-without-a-look", "wakeups", "ends its walk, and has not looked for"),
         ("published-look-then-rest", "wakeups", ""),
         ("wake-the-herd", "wakeups", "notify"),
-        ("walk-ends-with-its-message", "wakeups", "P ends its walk, and has not looked for low"),
+        (
+            "walk-ends-with-its-message",
+            "wakeups",
+            "Q has still to wake any consumer, whom it left a message to",
+        ),
+        (
+            "left-and-nobody-woken",
+            "wakeups",
+            "low has still to wake any consumer, whom it left a message to",
+        ),
+        (
+            "left-by-a-walk",
+            "wakeups",
+            "P has still to wake any consumer, whom it left a message to",
+        ),
+        ("wanted-before-it-came", "consumers", "wish(low) is NOTHING"),
         ("published-wish-told-first", "wakeups", "low could take m2 from now on"),
         ("no-job", "jobs", "P owes any message a job"),
         ("job-clears-flag-last", "jobs", "could go to A all the while"),

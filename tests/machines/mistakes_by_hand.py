@@ -69,34 +69,34 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
      """        self._returned(entry)
         self._rewind_all(entry)"""),
     ("q-attempt-no-retry", "two-takers", "outcome", "queue",
-     """            if entry is not None or not paid:
-                return entry
+     """            if entry is not None or first is not consumer:
+                return entry, first
             consumer.restore_credit()
 """,
-     """            if entry is None and paid:
+     """            if entry is None and first is consumer:
                 consumer.restore_credit()
-            return entry
+            return entry, None
 """),
     ("q-attempt-restore-late", "two-takers", "outcome", "queue",
      """        while True:
-            entry, paid = self._attempt_once(consumer, path, only)
-            if entry is not None or not paid:
-                return entry
+            entry, first = self._attempt_once(consumer, path, only)
+            if entry is not None or first is not consumer:
+                return entry, first
             consumer.restore_credit()
 """,
      """        owed = 0
         while True:
-            entry, paid = self._attempt_once(consumer, path, only)
-            if entry is not None or not paid:
+            entry, first = self._attempt_once(consumer, path, only)
+            if entry is not None or first is not consumer:
                 for _ in range(owed):
                     consumer.restore_credit()
-                return entry
+                return entry, first
             owed += 1
 """),
     ("q-take-state-then-group", "group-race", "MG-1", "queue",
      """            if not self.groups.join(entry.message.group, consumer):
                 return None
-            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
                 if self.groups.leave(entry.message.group, consumer):
                     self._announce_group(entry.message.group)
                 return None
@@ -291,30 +291,37 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
 """),
     ("q-notify-move-before-look", "subscribe", "WK-1", "queue",
      """        found = self.next_available(consumer)
-        if found is None or not self._may_take(consumer, found[0].entry):
-            return False
+        return found is not None and self._wake(self._first_to_take(consumer, found[0].entry))
+
+    def _wake(self, consumer: Consumer) -> bool:
         if not self.manager.set_notified(consumer, True):
             return False
 """,
      """        if not self.manager.set_notified(consumer, True):
             return False
         found = self.next_available(consumer)
-        if found is None or not self._may_take(consumer, found[0].entry):
+        if found is None or self._first_to_take(consumer, found[0].entry) is not consumer:
             self.manager.set_notified(consumer, False)
             return False
+        return self._give(consumer)
+
+    def _wake(self, consumer: Consumer) -> bool:
+        return self.manager.set_notified(consumer, True) and self._give(consumer)
+
+    def _give(self, consumer: Consumer) -> bool:
 """),
     ("q-pull-check-then-wait", "group-freed", "WK-8", "queue",
      """        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
         entry = None
         if consumer.wants_work.get():
-            entry = self.attempt(consumer, "pull")
+            entry, first = self._attempt(consumer, "pull")
             if entry is not None:
                 self.manager.set_notified(consumer, True)
 """,
      """        entry = None
         wants = consumer.wants_work.get()
         if wants:
-            entry = self.attempt(consumer, "pull")
+            entry, first = self._attempt(consumer, "pull")
         if entry is None:
             self.manager.set_notified(consumer, False)
         if wants:

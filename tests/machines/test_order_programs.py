@@ -216,10 +216,18 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
      """            if consumer.has_interest(entry):
                 self._notify(consumer)"""),
     ("credit-kept", "ES-6", "queue",
-     """            or not self._may_take(consumer, found[0].entry)
-            or not consumer.take_credit()""",
-     """            or not consumer.take_credit()
-            or not self._may_take(consumer, found[0].entry)"""),
+     """        first = self._first_to_take(consumer, found[0].entry)
+        if first is not consumer:
+            return None, first
+        if not consumer.take_credit():
+            return None, None
+""",
+     """        if not consumer.take_credit():
+            return None, None
+        first = self._first_to_take(consumer, found[0].entry)
+        if first is not consumer:
+            return None, first
+"""),
     ("credit-in-vain", "ES-6", "queue",
      """            if self.credit.compare_and_set(left, left - 1):
                 return True""",
@@ -588,10 +596,10 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
 """),
     ("pull-while-suspended", "outcome", "queue",
      """        if consumer.wants_work.get():
-            entry = self.attempt(consumer, "pull")
+            entry, first = self._attempt(consumer, "pull")
             if""",
      """        if True:
-            entry = self.attempt(consumer, "pull")
+            entry, first = self._attempt(consumer, "pull")
             if"""),
     ("exclusive-handed-back", "QL-6", "queue",
      """        self._close(consumer)

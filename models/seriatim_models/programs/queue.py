@@ -6,10 +6,12 @@ the state in which everything rests is recorded and judged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
 import seriatim.queue as reference
+from seriatim_models.explorer import Handle
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.scene import Inbox, PullScene, PushScene, WaitsWhenWoken
 
@@ -972,7 +974,7 @@ def first_without_credit(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 WK-9 QL-1", traces=16989)
+@scenario("ES-6 WK-1 WK-3 WK-4 WK-7 WK-9 QL-1", traces=22462)
 def consumer_priorities(scene: PullScene) -> None:
     """The consumer of high priority runs out of credit while a message arrives that both want.
 
@@ -987,7 +989,7 @@ def consumer_priorities(scene: PullScene) -> None:
     scene.publish("m2")
 
 
-@scenario("ES-1 ES-2 ES-4 SP-2 WK-4", traces=112)
+@scenario("ES-1 ES-2 ES-4 SP-2 WK-4", traces=151)
 def priority_returns(scene: PullScene) -> None:
     """The consumer of high priority takes the message, gives it back and loses interest; a lower one looks.
 
@@ -1067,7 +1069,7 @@ def browser_selects(scene: PullScene) -> None:
     scene.spawn(publish, name="P")
 
 
-@scenario("WK-1 WK-3 WK-4 WK-5 WK-7 QL-1", traces=534)
+@scenario("WK-1 WK-3 WK-4 WK-5 WK-7 QL-1", traces=735)
 def priority_pause(scene: PullScene) -> None:
     """The consumer of high priority loses interest while a message arrives that a lower one would take.
 
@@ -1081,7 +1083,29 @@ def priority_pause(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("WK-1", traces=195)
+def drain_if_woken(scene: PullScene, consumer: reference.Consumer) -> None:
+    """Take what there is for the consumer, if it was woken."""
+    inbox = consumer.target
+    assert isinstance(inbox, Inbox)
+    if inbox.wake.try_acquire():
+        scene.drain(consumer)
+
+
+def drain_behind(
+    scene: PullScene, threads: Iterable[Handle], consumers: Sequence[reference.Consumer]
+) -> None:
+    """Spawn the consumers' client: behind the threads, each that was woken takes what there is, in this order."""
+
+    def client() -> None:
+        for thread in threads:
+            thread.join()
+        for consumer in consumers:
+            drain_if_woken(scene, consumer)
+
+    scene.spawn(client, name="clients")
+
+
+@scenario("WK-1", traces=251)
 def discarded_while_offered(scene: PullScene) -> None:
     """A message is discarded before its publisher has woken anybody, and meanwhile a consumer of low priority, who
     left it to one of high priority, was not woken for the next.
@@ -1104,16 +1128,73 @@ def discarded_while_offered(scene: PullScene) -> None:
         scene.spawn(meanwhile, name="Q"),
     )
 
-    def clients() -> None:
-        for thread in threads:
-            thread.join()
-        for consumer in consumers:
-            inbox = consumer.target
-            assert isinstance(inbox, Inbox)
-            if inbox.wake.try_acquire():
-                scene.drain(consumer)
+    drain_behind(scene, threads, consumers)
 
-    scene.spawn(clients, name="clients")
+
+@scenario("WK-1", traces=340)
+def left_and_expired(scene: PullScene) -> None:
+    """A consumer of high priority resumes, one of low priority leaves a message to it, and that message expires before
+    the high one looks.
+
+    Bounds: Two priorities; the higher one does not want the second message. Who is woken looks when all is over.
+    """
+    high = scene.subscribe("high", priority=1, keys=frozenset({"a"}))
+    scene.queue.set_notify_work_desired(high, False)
+    low = scene.subscribe("low")
+    scene.enqueue("m1", key="a", expires=5)
+    scene.enqueue("m2", key="b")
+    threads = (
+        scene.spawn(lambda: drain_if_woken(scene, low), name="low"),
+        scene.spawn(lambda: scene.queue.set_notify_work_desired(high, True), name="high"),
+        scene.spawn(lambda: scene.pass_time(6), name="clock"),
+    )
+    drain_behind(scene, threads, (high, low, high))
+
+
+@scenario("WK-1", traces=1058)
+def left_to_a_newcomer(scene: PullScene) -> None:
+    """A message is left to a consumer of high priority that subscribes at this moment, and expires before it looks.
+
+    Bounds: Two priorities; the higher one does not want the second message. Who is woken looks when all is over.
+    """
+    low = scene.subscribe("low")
+    scene.enqueue("m1", key="a", expires=5)
+    scene.enqueue("m2", key="b")
+    consumers = [low]
+
+    def newcomer() -> None:
+        high = scene.subscribe("high", priority=1, keys=frozenset({"a"}))
+        consumers.extend((high, low))
+
+    threads = (
+        scene.spawn(lambda: drain_if_woken(scene, low), name="low"),
+        scene.spawn(newcomer, name="high"),
+        scene.spawn(lambda: scene.pass_time(6), name="clock"),
+    )
+    drain_behind(scene, threads, consumers)
+
+
+@scenario("WK-1", traces=314)
+def left_by_a_publisher(scene: PullScene) -> None:
+    """A consumer of high priority resumes, and a publisher that looks for somebody leaves a message to it on behalf of
+    one of low priority; that message expires before the high one looks.
+
+    Bounds: Two priorities; the higher one does not want the second message. Who is woken looks when all is over.
+    """
+    high = scene.subscribe("high", priority=1, keys=frozenset({"a"}))
+    scene.queue.set_notify_work_desired(high, False)
+    low = scene.subscribe("low")
+
+    def publisher() -> None:
+        scene.enqueue("m1", key="a", expires=5)
+        scene.enqueue("m2", key="b")
+
+    threads = (
+        scene.spawn(publisher, name="P"),
+        scene.spawn(lambda: scene.queue.set_notify_work_desired(high, True), name="high"),
+        scene.spawn(lambda: scene.pass_time(6), name="clock"),
+    )
+    drain_behind(scene, threads, (high, low, high))
 
 
 @scenario("QL-2 QL-3 QL-4", traces=34)

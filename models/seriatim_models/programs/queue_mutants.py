@@ -165,14 +165,14 @@ TWO_POINTERS = """
 +    def _returned(self, entry: QueueEntry) -> None:
 +        pass
 @@
--        return self._take(consumer, *found), True
+-        return self._take(consumer, *found), consumer
 +        entry = self._take(consumer, *found)
 +        if entry is not None:
 +            released = consumer.released.get()
 +            consumer.last.set(Pointer(entry, "seen", True))
 +            if released is entry:
 +                consumer.released.compare_and_set(released, None)
-+        return entry, True
++        return entry, consumer
 """
 
 mutant(
@@ -202,7 +202,7 @@ mutant(
     id="published-wish-told-first",
     killed_by="WK-1",
     program="consumer-priorities",
-    steps=83,
+    steps=93,
     origin=f"{BROKER}, AbstractConsumerTarget",
     title=(
         "the queue learns that interest was lost before the flag is cleared, so the one who is woken is "
@@ -218,7 +218,9 @@ mutant(
              elif consumer.acquires:
                  self._notify_other(consumer)
 +        consumer.set_wants(desired)
-
+@@
++        consumer.set_wants(wants)
+         self.manager.set_interest(consumer, wants, new=True)
 """,
 )
 
@@ -246,7 +248,7 @@ mutant(
     diff="""
 -        self.manager.set_notified(consumer, False)  # rule 6: be seen to wait, then check
 @@
--            elif consumer.acquires:
+-            elif consumer.acquires and (first is None or not self._wake(first)):
 +            else:
 +                self.manager.set_notified(consumer, False)
                  self._notify_other(consumer)
@@ -354,7 +356,7 @@ mutant(
     id="woken-before-registered",
     killed_by="SP-2",
     program="subscribe-release",
-    steps=48,
+    steps=47,
     origin="QPID-8210: [Broker-J] Set queue consumer node before adding consumer into queue consumer manager",
     title="a new consumer is among the Interested before it is in All, where a release would find its pointer",
     diff="""
@@ -481,7 +483,7 @@ mutant(
 +            found = seen and (Pointer(only, "shortcut"), seen)
 +        else:
 +            found = self.next_available(consumer)
-         if (
+         if found is None or (only is not None and found[0].entry is not only):
 """,
 )
 
@@ -509,7 +511,7 @@ mutant(
     origin="check-then-act",
     title="an entry that was seen available is acquired without a compare-and-set",
     diff="""
--            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
 +            entry.state.set(consumer.acquired)
 +            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -523,7 +525,7 @@ mutant(
     origin="check-then-act",
     title="the same, seen from an entry that was dequeued in between",
     diff="""
--            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
 +            entry.state.set(consumer.acquired)
 +            if not entry.available() and entry.state.get() is not consumer.acquired:
 """,
@@ -662,8 +664,8 @@ mutant(
 -                pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))
 +                pairs, tuple(sorted((*pairs, pair), key=lambda p: p[0]))
 @@
--            other.priority > consumer.priority
-+            other.priority > 99
+-                other.priority > first.priority
++                other.priority > 99
 """,
 )
 
@@ -671,13 +673,13 @@ mutant(
     id="published-look-then-acquire",
     killed_by="WK-4",
     program="priority-returns",
-    steps=64,
+    steps=63,
     origin=f"{BROKER}, noHigherPriorityWithCredit and QueueEntryImpl.acquire",
     title=(
         "a consumer takes from whatever AVAILABLE it finds, not from the one in which it saw that no higher one would"
     ),
     diff="""
--            if not entry.change(seen, consumer.acquired):  # as it was when `_may_take` looked
+-            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
 +            now = entry.available()
 +            if now is None or not entry.change(now, consumer.acquired):
 """,
@@ -871,11 +873,11 @@ mutant(
     ),
     title="the pointer is moved once the message is out, when the client may have given it back already",
     diff="""
--        return self._take(consumer, *found), True
+-        return self._take(consumer, *found), consumer
 +        entry = self._take(consumer, *found)
 +        if entry is not None:
 +            consumer.pointer.set(Pointer(entry, "seen", True))
-+        return entry, True
++        return entry, consumer
 """,
 )
 
@@ -932,7 +934,7 @@ mutant(
     id="wants-without-credit",
     killed_by="WK-1",
     program="consumer-priorities",
-    steps=51,
+    steps=56,
     origin=(
         "QPID-1187: The broker did not correctly handle subscriptions that would suspend due to exhaustion of bytes "
         "credit"
@@ -965,7 +967,7 @@ mutant(
     id="registers-without-a-look",
     killed_by="WK-1",
     program="subscribe",
-    steps=24,
+    steps=23,
     origin=INTERACTIONS + ", Consumer becomes Interested",
     title="a new consumer is put among the Interested and does not look at what is there",
     diff="""
@@ -1338,7 +1340,7 @@ mutant(
     id="one-name-for-two",
     killed_by="QL-1",
     program="same-name",
-    steps=40,
+    steps=38,
     origin=BY_HAND,
     title="two consumers of one name are admitted, and what is said of the one is said of the other",
     edit=(" or other.name == name:", ":"),
@@ -1532,14 +1534,61 @@ mutant(
     id="walk-ends-with-its-message",
     killed_by="WK-1",
     program="discarded-while-offered",
-    steps=54,
+    steps=57,
     origin="the reference itself, until a message expired while its publisher looked for a consumer",
-    title="a publisher stops looking for a consumer when its message is gone, whoever waits behind it",
+    title="a publisher stops looking for a consumer when its message is gone, which others have left to somebody",
     diff="""
+-        return found is not None and self._wake(self._first_to_take(consumer, found[0].entry))
++        first = self._first_to_take(consumer, found[0].entry) if found is not None else None
++        return first is consumer and self._wake(consumer)
+@@
+-            elif consumer.acquires and (first is None or not self._wake(first)):
++            elif consumer.acquires:
+@@
          for consumer in self.manager.interested():
 +            if not entry.available():
 +                return
              if consumer.has_interest(entry) and self._notify(consumer):
+""",
+)
+
+mutant(
+    id="left-and-nobody-woken",
+    killed_by="WK-1",
+    program="left-and-expired",
+    steps=70,
+    origin=f"{BROKER}, noHigherPriorityWithCredit; the reference itself, until what was left to somebody expired",
+    title="a consumer leaves a message to one of higher priority, and relies on it to look",
+    diff="""
+-            elif consumer.acquires and (first is None or not self._wake(first)):
++            elif consumer.acquires:
+""",
+)
+
+mutant(
+    id="left-by-a-walk",
+    killed_by="WK-1",
+    program="left-by-a-publisher",
+    steps=84,
+    origin=f"{BROKER}, noHigherPriorityWithCredit; the reference itself, until what was left to somebody expired",
+    title="a publisher wakes nobody where a consumer would leave the message to one of higher priority",
+    diff="""
+-        return found is not None and self._wake(self._first_to_take(consumer, found[0].entry))
++        first = self._first_to_take(consumer, found[0].entry) if found is not None else None
++        return first is consumer and self._wake(consumer)
+""",
+)
+
+mutant(
+    id="wanted-before-it-came",
+    killed_by="WK-1",
+    program="left-to-a-newcomer",
+    steps=72,
+    origin="the reference itself, until what was left to somebody who was coming expired",
+    title="a new consumer counts as one that wants messages before it can be woken",
+    diff="""
+-        wants: bool | None = self.queue.kind == "push" and self.allowance != 0
++        wants: bool | None = self.allowance != 0
 """,
 )
 

@@ -178,7 +178,7 @@ def _attempt(queue: Queue, consumer: Consumer, path: str, only: object) -> dict[
     return {"sub": consumer.name, "path": path}
 
 
-def _attempted(taken: tuple[QueueEntry | None, bool], *call: Any) -> dict[str, object]:
+def _attempted(taken: tuple[QueueEntry | None, Consumer | None], *call: Any) -> dict[str, object]:
     """Return the same, and the message that was taken, '' if none was."""
     entry, _ = taken
     return {**_attempt(*call), "m": entry.message.id if entry is not None else ""}

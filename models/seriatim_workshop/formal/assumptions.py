@@ -52,13 +52,6 @@ ASSUMPTIONS = (
     ),
     Assumption(
         ("wakeups",),
-        "`wakeups`, `make_unfit`, `remove`; `take` by a consumer that was paused",
-        "what was left to somebody of higher priority is not gone before he was woken for it, unless a thread is bound "
-        "to look for those who left it",
-        "nobody: the reference does not see to it (F-112). Each step of a followed execution is held against it",
-    ),
-    Assumption(
-        ("wakeups",),
         "`wakeups`, `settle`",
         "a call returns only when its thread is bound to nothing",
         "every followed execution: a step at each return",

@@ -437,7 +437,7 @@ class Consumers(Follower):
             self.state.put("limited", name, allowance is not None)
             for each in ("allowance", "credit", "granted"):
                 self.state.put(each, name, allowance or 0)
-            wants = allowance is None or allowance > 0
+            wants = self.state.get("pushed") and allowance != 0
             self.state.put("wish", name, "WORK" if wants else "NOTHING")
         return name
 

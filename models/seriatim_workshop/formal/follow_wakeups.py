@@ -40,8 +40,6 @@ class WakeupFollower(Follower):
         """The thread that set a group free just now, and the group."""
         self._looks: dict[str, str] = {}
         """By thread: on whose behalf it looks."""
-        self._asks: set[str] = set()
-        """Threads that have seen, in their look, that somebody of higher priority wants work."""
         self._moves: dict[str, str] = {}
         """By thread: where the consumer goes that it moves."""
         self._now = 0
@@ -246,7 +244,7 @@ class WakeupFollower(Follower):
         for c in sorted(self._consumers, key=lambda c: int(self._consumers[c].priority)):
             for m in self._entries:
                 if self.state.get("fit", c, m) and not self._could_take(c, m):
-                    self._goes("make_unfit", m, c=c, m=m)
+                    self.take("make_unfit", c=c, m=m)
         for m, entry in self._entries.items():
             for c in self._consumers:
                 if self.state.get("fit", c, m) or not self._could_take(c, m):
@@ -256,15 +254,6 @@ class WakeupFollower(Follower):
                 if not self.takes("make_fit_for_itself", t=t, c=c, m=m):
                     self._step_aside(t, c, m)
         self._freed = ("", "")
-
-    def _goes(self, action: str, gone: str, /, **given: str) -> str:
-        """Take a step by which somebody may lose what others had left to him."""
-        if not self.state.allows(action, **given):
-            raise NotThat(
-                f"{gone} is gone, with which others were left to somebody of higher priority, "
-                f"and nobody is bound to look for those ({action})"
-            )
-        return self.take(action, **given)
 
     def _step_aside(self, t: str, c: str, m: str) -> None:
         for d in self._consumers:
@@ -292,8 +281,8 @@ class WakeupFollower(Follower):
         call = self.context.call(t, "pull")
         c = None if call is None or state != "ACQUIRED" else self._mine(call["sub"])
         if c is not None and self.state.get("phase", c) in ("LOOKING", "DRY"):
-            return self._goes("take", m, t=t, c=c, m=m)
-        return self._goes("remove", m, m=m)
+            return self.take("take", t=t, c=c, m=m)
+        return self.take("remove", m=m)
 
     def _time(self, t: str, now: int) -> None:
         self._now = now
@@ -326,16 +315,40 @@ class WakeupFollower(Follower):
                 self.takes("see", t=t, c=c, m=m)
             if pulls and not self.state.get("scanned", c, m):
                 self.takes("scan", t=t, c=c, m=m)
-        if walks and not self.takes("skip_useless", t=t, c=c):
-            self._leave("leave_it_to", t, c)
-        if pulls and not self.takes("find_nothing", t=t, c=c):
-            self._leave("find_it_left", t, c)
+        if walks:
+            self.takes("skip_useless", t=t, c=c)
+        if pulls:
+            self.takes("find_nothing", t=t, c=c)
 
-    def _leave(self, action: str, t: str, c: str) -> None:
-        """Leave what the pointer stands at to somebody of higher priority who, as the thread has read, wants work."""
+    def _leave(self, t: str, d: str) -> None:
+        """The thread asks last whether one of higher priority wants work: if so, it leaves the message to it."""
+        c = self._looks[t]
         entry = value(self._consumers[c].pointer).entry
-        if t in self._asks and isinstance(entry, self.lib.QueueEntry):
-            any(self.takes(action, t=t, c=c, d=d, m=entry.message.id) for d in self._consumers)
+        others = self._left_to(t)
+        if others:
+            self.take("leave_it_rather_to", t=t, d=others[0], e=d)
+        elif self.state.get("walking", t) and self.state.get("todo", t, c):
+            self.take("leave_it_to", t=t, c=c, d=d, m=entry.message.id)
+        elif self.state.get("phase", c) == "LOOKING" and self.state.get("runs", c) == t:
+            self.take("find_it_left", t=t, c=c, d=d, m=entry.message.id)
+
+    def _left_to(self, t: str) -> list[str]:
+        return [d for d in self._consumers if self.state.get("left_to", t, d)]
+
+    def _notify(self, t: str, c: str) -> str:
+        """Say why a consumer goes to Notified: it stays there, something was left to it, or a walk found something."""
+        if self.state.get("phase", c) == "TAKEN" and self.state.get("runs", c) == t:
+            return self.take("stay_notified", t=t, c=c)
+        for d in self._left_to(t):
+            if d != c:
+                self.take("leave_it_rather_to", t=t, d=d, e=c)
+            mine = [
+                each
+                for each in self._consumers
+                if self.state.get("phase", each) == "DRY" and self.state.get("runs", each) == t
+            ]
+            return self.take("notify_the_higher", t=t, c=[*mine, c][0], d=c)
+        return self.take("notify", t=t, c=c)
 
     # ---- consumers
 
@@ -346,7 +359,6 @@ class WakeupFollower(Follower):
             return ""
         if kind == "pointer" and event.what == "get":
             self._looks[t] = c
-            self._asks.discard(t)
             if self.state.get("phase", c) == "DRY" and self.state.get("runs", c) == t:
                 self.take("look_again", t=t, c=c)
         elif kind == "wants_work" and event.writes and not event.new:
@@ -363,7 +375,7 @@ class WakeupFollower(Follower):
             self._refit(t)
             return taken
         elif kind == "wants_work" and event.new and self._looks.get(t) not in (None, c):
-            self._asks.add(t)
+            self._leave(t, c)
         return ""
 
     def _lock(self, event: HostOperation, kind: str) -> str:
@@ -374,6 +386,8 @@ class WakeupFollower(Follower):
         if known is None or known[0] != "moving" or event.what != "release":
             return ""
         c = self.context.consumer(known[1])
+        if c in self._consumers and self.state.get("left_to", t, c):
+            return self.take("find_it_busy", t=t, d=c)
         pulling = c in self._consumers and self.state.get("phase", c) == "PULLING"
         if pulling and self.state.get("runs", c) == t:
             return self.take("begin_look", t=t, c=c)
@@ -421,8 +435,7 @@ class WakeupFollower(Follower):
         to, here = self._moves.get(t, ""), self.state.get("listed", c)
         taken = ""
         if to == "Notified":
-            pulls = self.state.get("phase", c) == "TAKEN" and self.state.get("runs", c) == t
-            taken = self.take("stay_notified" if pulls else "notify", t=t, c=c)
+            taken = self._notify(t, c)
         elif to in ("NotInterested", "Removed") and here != "NOT_INTERESTED":
             taken = self.take("lose_interest", t=t, c=c)
         if to != "Interested":

@@ -120,6 +120,11 @@ WALKING = [
     "skip_useless",
     "end_walk",
 ]
+LEAVING = [
+    "make_available", "announce", "see", "skip_useless", "skip_absent", "end_walk", "raise_the_flag",
+    "find_interest", "notify", "wake", "draw", "begin_pull", "show_rest", "begin_look", "find_it_left",
+    "find_it_busy", "run_dry", "pass_on", "remove",
+]  # fmt: skip
 HINTS: dict[str, list[str]] = {
     "entries/witness/a_walk_past_a_held_entry": TAKING,
     "entries/broken/acquire_by_set": [a for a in TAKING if a != "pass_by"],
@@ -141,6 +146,9 @@ HINTS: dict[str, list[str]] = {
         "wake", "draw", "lower_the_flag", "lose_interest", "begin_pull", "begin_look", "decline",
     ],
     "wakeups/broken/find_interest_blindly": [*WALKING, "find_interest"],
+    "wakeups/broken/leave_it_to_nobody": LEAVING,
+    "wakeups/broken/leave_it_and_wake_nobody": LEAVING,
+    "wakeups/broken/walk_by_and_wake_nobody": [*WALKING, "raise_the_flag", "remove", "find_interest"],
 }  # fmt: skip
 """Goal -> the actions among which its path is looked for: a random walk over all of them is long in finding it."""
 

@@ -114,6 +114,7 @@ PHRASES = {
     "higher": "{0} is of higher priority than {1}",
     "freed": "{0} has set the group of {1} free",
     "owing": "{0} has still to wake another than {1}",
+    "left_to": "{0} has still to wake {1}, whom it left a message to",
     "todo": "the walk of {0} has still to come to {1}",
     "seen": "the walk of {0} has looked at {2} for {1}",
     "scanned": "{0} has looked at {1}",

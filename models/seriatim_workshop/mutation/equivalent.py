@@ -462,15 +462,11 @@ ORDER_EQUIVALENT: dict[str, str] = {
     ("queue.QueueConsumerManager.interested: iterated-over-a-copy: self.by_priority.get()"): FIXED,
     "queue.QueueConsumerManager._list: iterated-over-a-copy: pairs": FIXED,
     (
-        "queue.PullQueue._may_take: conditions-swapped: not consumer.acquires | not any((other.prio"
-        "rity > consumer.priority and ot"
+        "queue.PullQueue._first_to_take: conditions-swapped: other.priority > first.priority | other.acqui"
+        "res"
     ): CONSTANT,
     (
-        "queue.PullQueue._may_take: conditions-swapped: other.priority > consumer.priority | other."
-        "acquires"
-    ): CONSTANT,
-    (
-        "queue.PullQueue._may_take: conditions-swapped: other.acquires | other.wants_work.get()"
+        "queue.PullQueue._first_to_take: conditions-swapped: other.acquires | self._wanted(other, entry)"
     ): CONSTANT,
     "queue.PullQueue._notify_other: equal-for-identical: other is not consumer": NO_EQUALITY,
     "queue.Queue._close: read-too-early: self.entries": CONSTANT,
@@ -716,8 +712,8 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "akes another (rule 7)"
     ),
     (
-        "queue.PullQueue._may_take: conditions-swapped: other.wants_work.get() | self._wanted(other, entr"
-        "y)"
+        "queue.PullQueue._first_to_take: conditions-swapped: self._wanted(other, entry) | other.wants_work."
+        "get()"
     ): HOLDS_BACK,
     (
         "queue.PullQueue.deliver_single_message: swapped: self.manager.set_notified(consumer, True) | con"
