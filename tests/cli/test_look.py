@@ -108,6 +108,18 @@ def test_a_list_fits_a_screen_and_every_name_is_in_it(
     assert all(row[next(iter(row))] in shown.split() for row in rows)
 
 
+def test_on_a_terminal_a_list_of_many_is_one_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"COLUMNS": "80", "LINES": "24", "FORCE_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert run_command(["list", "programs"]) == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) < 24
+    assert "lines of names more" in shown
+    assert "seriatim list programs WORD" in shown
+
+
 def test_a_list_has_the_rows_with_every_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["list", "properties", "p1"]) == 0
     assert "P10" not in capsys.readouterr().out, "an id is no part of another"

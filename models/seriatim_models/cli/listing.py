@@ -64,6 +64,10 @@ def listing(what: str, words: tuple[str, ...], verbose: bool, json: str | None) 
         names = (row[next(iter(row))] for row in rows)
         text = fill("  ".join(names), width, break_on_hyphens=False, break_long_words=False)
         hint = f"{len(rows)} {what}; `seriatim list {what} WORD` shows those with a word, -v all"
+        named = text.splitlines()
+        room = out.console.height - 5
+        if out.console.is_terminal and len(named) > room:
+            text = "\n".join([*named[:room], f"... {len(named) - room} lines of names more"])
     else:
         text = "\n".join(_line(row, SENTENCE[what], width) for row in rows)
         hint = f"{len(rows)} of the {what}; -v shows every column"

@@ -91,7 +91,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     report = new_report("greenlet", "pyspark")
     begun = time.monotonic()
 
-    console.rule("[bold]1. Every program, every schedule", align="left")
+    console.rule("[bold]1. Every program, every pair of calls, every schedule", align="left")
     programs = find_programs((), None)
     systems = {program.id: program.reference for program in programs}
     report.programs.extend(check_programs(programs, None, SearchOptions(budget=budget)))
@@ -107,6 +107,8 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
         pages = write_pages(report, Path(out))
         for part in survivors(report.mutants):
             console.print(part)
+    table = _matrix(console, Path(out))
+    report.matrix = [system.verdict for system in table.systems]
     report.seconds = time.monotonic() - begun
     sections = _Sections(console, begun)
     sections.over(summary(report))
@@ -121,10 +123,6 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     for part in audit_parts(report.audits[0], report.sentences, verbose=False, more=more):
         console.print(part)
     sections.over()
-    console.rule("[bold]4. Every call beside every other", align="left")
-    table = _matrix(console, Path(out))
-    sections.over()
-    report.matrix = [system.verdict for system in table.systems]
     report.seconds = time.monotonic() - begun
 
     console.rule("[bold]All of it", align="left")
