@@ -354,6 +354,20 @@ def test_what_a_group_set_free_is_looked_for(mutant: str, due: Verdict) -> None:
     assert found(stage.history(), "IM-3").verdict is due
 
 
+@pytest.mark.parametrize(("key", "due"), [("a", Verdict.OK), ("b", Verdict.VIOLATED)])
+def test_who_resumes_wakes_a_higher_one_only_for_what_both_select(key: str, due: Verdict) -> None:
+    stage = ThreadStage()
+    queue = reference.PullQueue(recorded(stage.host), "q")
+    high = queue.subscribe("high", Client(), priority=1, keys=frozenset({"a"}))
+    low = queue.subscribe("low", Client())
+    queue.set_notify_work_desired(low, False)
+    queue.enqueue(reference.Message("m1", key=key))
+    queue.manager.set_notified(high, False)  # as if m1 had come this moment
+    queue._first_to_take = lambda consumer, entry: high  # type: ignore[method-assign]
+    queue.set_notify_work_desired(low, True)
+    assert found(stage.history(), "WK-11").verdict is due
+
+
 @pytest.mark.parametrize(("refusals", "due"), [(0, Verdict.OK), (1, Verdict.INCONCLUSIVE)])
 def test_a_job_that_was_refused_has_not_begun(refusals: int, due: Verdict) -> None:
     """No call fails for it, and none is judged by it; that it was refused is on record."""

@@ -1131,6 +1131,21 @@ def discarded_while_offered(scene: PullScene) -> None:
     drain_behind(scene, threads, consumers)
 
 
+@scenario("WK-1 WK-11", traces=4)
+def resumes_below_another(scene: PullScene) -> None:
+    """A consumer resumes while a message arrives that it leaves to one of higher priority, which rests.
+
+    Bounds: Two priorities, one message. Who is woken looks when all is over.
+    """
+    consumers = (scene.subscribe("high", priority=1), scene.subscribe("low"))
+    scene.queue.set_notify_work_desired(consumers[1], False)
+    threads = (
+        scene.spawn(lambda: scene.enqueue("m1"), name="P"),
+        scene.spawn(lambda: scene.queue.set_notify_work_desired(consumers[1], True), name="low"),
+    )
+    drain_behind(scene, threads, consumers)
+
+
 @scenario("WK-1", traces=340)
 def left_and_expired(scene: PullScene) -> None:
     """A consumer of high priority resumes, one of low priority leaves a message to it, and that message expires before

@@ -34,7 +34,7 @@ EQUIVALENT: dict[str, str] = {
     "queue.QueueConsumerManager._move: dropped: consumer.in_list = None": (
         "only a consumer that was removed and is moved once more would notice, and none is"
     ),
-    "queue.PullQueue._notify: False -> True (2)": REST_LOOKS,
+    "queue.PullQueue._wake: False -> True": REST_LOOKS,
     "log.recover: +/- swapped: size - end.offset": (
         "more is asked for than there is, and what there is comes: to the end of the file both ways"
     ),
@@ -469,6 +469,8 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "queue.PullQueue._first_to_take: conditions-swapped: other.acquires | self._wanted(other, entry)"
     ): CONSTANT,
     "queue.PullQueue._notify_other: equal-for-identical: other is not consumer": NO_EQUALITY,
+    "queue.Queue._attempt: equal-for-identical: first is not consumer": NO_EQUALITY,
+    "queue.Queue._attempt_once: equal-for-identical: first is not consumer": NO_EQUALITY,
     "queue.Queue._close: read-too-early: self.entries": CONSTANT,
     "queue.Queue._attempt_once: equal-for-identical: found[0].entry is not only": NO_EQUALITY,
     "queue.Queue.enqueue: read-too-early: message.immediate": CONSTANT,

@@ -236,12 +236,13 @@ class Wk4(OnReplay):
 
     @staticmethod
     def _wants(consumer: ConsumerHistory, lo: int, hi: int) -> bool:
-        """Whether it was registered, and its client wanted messages, all through the interval.
+        """Whether it could be woken, and its client wanted messages, all through the interval.
 
-        It is met by others from the moment at which it is linked in the list of all consumers, not from the record of
-        its subscription, which is older.
+        Others step back for it from the moment at which it first comes into a list of the manager, for before nobody
+        could wake it; not from the record of its subscription, which is older, or its link in the list of all.
         """
-        return consumer.wish.held(True, lo, hi) and consumer.registered < lo
+        came = any(move.i < lo for move in consumer.moves[:1])
+        return came and consumer.wish.held(True, lo, hi)
 
 
 class Wk5(OnReplay):
@@ -462,7 +463,8 @@ class Wk11(OnReplay):
     sentence = (
         "No wake-up without a reason: a call that makes messages available wakes consumers that select one of them, "
         "at most one acquiring consumer for each; one by which a consumer resumes wakes that one, "
-        "one by which an acquiring consumer gives up or finds nothing at most one other; no other call wakes anybody."
+        "one by which an acquiring consumer gives up or finds nothing at most one other; no other call wakes anybody. "
+        "In place of a consumer one of higher priority is woken to which it leaves a message that both select."
     )
     source = SOURCE
     case_events = PULL_QUEUE
@@ -499,16 +501,39 @@ class Wk11(OnReplay):
             resumes = call.ev == "work_desired" and catalogue.desired(call.first)
             if len(events) > 1:
                 return "at most one has a reason"
-            if resumes != (consumers[0] is call.by):
+            if resumes and not self._may_wake(h, consumers[0], call.by, call, events[0].i):
                 return "it is not the one that resumes"
+            if not resumes and consumers[0] is call.by:
+                return "it is the one that gives up"
             gives_up = resumes or (call.by is not None and call.by.acquires and not call.found)
             return "" if gives_up else "nobody gave up"
         announced = self._announced(h, call, events[-1].i)
         if acquiring > len(announced):
             return f"{acquiring} for {[entry.m for entry in announced]}"
-        if not all(any(c.selects(entry) for entry in announced) for c in consumers):
-            return f"not all of them select any of {[entry.m for entry in announced]}"
+        select = [c for c in h.subscriptions if any(c.selects(entry) for entry in announced)]
+        for woken, event in zip(consumers, events, strict=True):
+            if not any(self._may_wake(h, woken, c, call, event.i) for c in select):
+                return f"not all of them select any of {[entry.m for entry in announced]}"
         return ""
+
+    @staticmethod
+    def _may_wake(
+        h: Replay, woken: ConsumerHistory, due: ConsumerHistory | None, call: CallSpan, until: int
+    ) -> bool:
+        """Whether `woken` is the one due, or of higher priority, and a message was there that both select."""
+        if due is None or woken is due:
+            return woken is due
+        return (
+            woken.acquires
+            and due.acquires
+            and woken.cprio > due.cprio
+            and any(
+                woken.selects(entry)
+                and due.selects(entry)
+                and ("AVAILABLE", "") in entry.state.during(call.start, until)
+                for entry in h.entries.values()
+            )
+        )
 
     @staticmethod
     def _announced(h: Replay, call: CallSpan, until: int) -> list[EntryHistory]:
