@@ -573,10 +573,10 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
                 self._announce(entry)""",
      """            self._announce(entry)"""),
     ("browser-wakes-nobody", "WK-11", "queue",
-     """            elif consumer.acquires:
+     """            elif consumer.acquires and (first is None or not self._wake(first)):
                 self._notify_other(consumer)
         return entry""",
-     """            else:
+     """            elif first is None or not self._wake(first):
                 self._notify_other(consumer)
         return entry"""),
     ("browse-group", "MG-2", "queue",
