@@ -1146,6 +1146,20 @@ def resumes_below_another(scene: PullScene) -> None:
     drain_behind(scene, threads, consumers)
 
 
+@scenario("WK-1 WK-11", traces=110)
+def looks_and_is_woken_by_itself(scene: PullScene) -> None:
+    """A consumer finds nothing, and a message arrives before it passes on, which one of low priority leaves to it.
+
+    Bounds: Two priorities, one message. Who is woken looks when all is over.
+    """
+    consumers = (scene.subscribe("high", priority=1), scene.subscribe("low"))
+    threads = (
+        scene.spawn(lambda: scene.enqueue("m1"), name="P"),
+        scene.spawn(lambda: scene.drain(consumers[0]), name="high"),
+    )
+    drain_behind(scene, threads, consumers)
+
+
 @scenario("WK-1", traces=340)
 def left_and_expired(scene: PullScene) -> None:
     """A consumer of high priority resumes, one of low priority leaves a message to it, and that message expires before

@@ -501,10 +501,11 @@ class Wk11(OnReplay):
             resumes = call.ev == "work_desired" and catalogue.desired(call.first)
             if len(events) > 1:
                 return "at most one has a reason"
-            if resumes and not self._may_wake(h, consumers[0], call.by, call, events[0].i):
-                return "it is not the one that resumes"
-            if not resumes and consumers[0] is call.by:
-                return "it is the one that gives up"
+            due = [call.by] if resumes else [c for c in h.subscriptions if c is not call.by]
+            if not any(self._may_wake(h, consumers[0], c, call, events[0].i) for c in due):
+                return (
+                    f"it is {'not ' * resumes}the one that {'resumes' if resumes else 'gives up'}"
+                )
             gives_up = resumes or (call.by is not None and call.by.acquires and not call.found)
             return "" if gives_up else "nobody gave up"
         announced = self._announced(h, call, events[-1].i)
