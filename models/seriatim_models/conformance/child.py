@@ -180,6 +180,7 @@ class ChildProcess:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         works = (self._read_answers, self._read_errors)
+        self._read_from = self._process
         self._readers = [
             threading.Thread(target=work, args=(self._process,), daemon=True) for work in works
         ]
@@ -254,6 +255,7 @@ class ChildProcess:
 
     def _read_answers(self, process: subprocess.Popen[bytes]) -> None:
         """What the thread does that reads its output."""
+        readers = self._readers
         assert process.stdout is not None
         try:
             while block := os.read(process.stdout.fileno(), LINE_MAX):
@@ -268,11 +270,16 @@ class ChildProcess:
                 for line in lines:
                     self._take(parse(bytes(line)))
         except Fault as fault:
-            self._failed(fault)
+            if process is self._read_from:
+                self._failed(fault)
             return
         except (OSError, ValueError):
             pass
-        self._failed(self._ended(process))
+        if process is not self._read_from:
+            return  # it was ended, and another is running: how it ended is no fault of that one
+        ended = self._ended(process, readers[1])
+        if process is self._read_from:
+            self._failed(ended)
 
     def _take(self, message: dict[str, object]) -> None:
         """One message of the program: what it pushed, or an answer. Raises `Fault`."""
@@ -321,10 +328,10 @@ class ChildProcess:
             self._patience = min(self._patience, max(HASTE, 20 * self._slowest))
         return Fault("silent", why)
 
-    def _ended(self, process: subprocess.Popen[bytes]) -> Fault:
+    def _ended(self, process: subprocess.Popen[bytes], errors: threading.Thread) -> Fault:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(supervisor.GRACE)
-        self._readers[1].join(supervisor.GRACE)
+        errors.join(supervisor.GRACE)
         code = process.returncode
         how = (
             "closed its output"
