@@ -97,6 +97,23 @@ def started(command: str) -> ChildProcess:
     return child
 
 
+def test_a_late_reader_of_an_ended_program_says_nothing_of_the_next(program: Program) -> None:
+    child = started(
+        program(
+            hello(
+                "for line in sys.stdin:\n"
+                "    print(json.dumps({'id': json.loads(line)['id'], 'ok': True}), flush=True)"
+            )
+        )
+    )
+    ended = child._process
+    child.end()
+    child.reset()
+    child._read_answers(ended)
+    child.reset()
+    child.end()
+
+
 def driven(command: str) -> tuple[DrivenRun, ChildProcess]:
     child = started(command)
     return drive(child, TAKE_AND_GIVE_BACK), child
