@@ -107,6 +107,7 @@ def test_a_late_reader_of_an_ended_program_says_nothing_of_the_next(program: Pro
         )
     )
     ended = child._process
+    assert ended is not None
     child.end()
     child.reset()
     child._read_answers(ended)
