@@ -65,7 +65,7 @@ def test_no_right_system_is_reported_for_a_field_that_was_not_recorded(
 UNNAMED = (
     ["ctag"], ["conn"], ["conn", "ctag"], ["conn", "proc"], ["conn", "ctag", "proc"], ["conn", "ctag", "part"],
 )  # fmt: skip
-"""Names that a recorder may not know, so that nobody is told apart."""
+"""Names that a recorder may not know, so that two of them look alike."""
 
 
 STILL = "P3 and P5 report two of 1,000 such histories (seeds 40344 and 40611, without tags 40300 and 40943)"

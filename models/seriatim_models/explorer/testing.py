@@ -128,6 +128,7 @@ def _as_asked(
             hypothesis.reject()
         import pytest
 
+        # One token, many tests; that none of them replayed it is an error at the end of the session.
         pytest.skip(f"the token to replay is of another test: {error}")
     OPTIONS["replayed"] += 1
     return result
