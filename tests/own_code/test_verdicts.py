@@ -146,8 +146,8 @@ def test_bad_arguments_are_refused() -> None:
         check(lambda: None)
     with pytest.raises(Misuse, match="no module of this name"):
         check(plain.locked_counter, modules=["no_such_module_at_all"])
-    with pytest.raises(Misuse, match="one process"):
-        check(plain.locked_counter, jobs=2)
+    with pytest.raises(Misuse, match="a checkpoint is for programs of a World"):
+        check(plain.locked_counter, checkpoint="kept.json")
 
 
 def test_other_strategies_and_bounds_find_it_too() -> None:

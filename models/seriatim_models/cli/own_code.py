@@ -107,7 +107,7 @@ def own_runs(
 
 @dataclass(frozen=True)
 class OwnTest:
-    """One test under one search, which is not split."""
+    """One test under one search."""
 
     asked: str
     """What the command line called it, or its file."""
@@ -123,7 +123,7 @@ class OwnTest:
         return f"{Path(self.target.path).name}::{self.target.name}"
 
     def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
-        """Explore it. Raises `UsageError`."""
+        """Explore it, in as many processes as `processes`. Raises `UsageError`."""
         from seriatim_models.explorer import Dpor, ExplorerError, Pct, Pos, Random, Replay, Watch
         from seriatim_models.explorer.python.debugger import step_to_stop_at
         from seriatim_models.explorer.python.execution import Search
@@ -139,7 +139,7 @@ class OwnTest:
             strategy = Replay(self.token)
         elif search.strategy != "dpor":
             strategy = strategies[search.strategy](seed=search.seed or 0)
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"jobs": processes if isinstance(strategy, Dpor) else 1}
         if on_progress is not None:
             options["progress"] = Watch(lambda p: on_progress(p.executions, str(p)))
         with importable(Path(self.target.path).parent):

@@ -43,6 +43,9 @@ class NotObserved(OutsideModel):
         super().__init__(f"{module} is not observed: name it in modules= (--module {module})")
         self.module = module
 
+    def __reduce__(self) -> tuple[type[NotObserved], tuple[str]]:
+        return NotObserved, (self.module,)
+
 
 class NondeterministicProgram(ExplorerError):
     """Two runs of one schedule, or of two that must be alike, differ: some state or chance lies outside the model."""

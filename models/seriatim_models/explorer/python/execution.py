@@ -24,7 +24,7 @@ from seriatim_models.explorer.python.places import (
     SharedPlace,
     where,
 )
-from seriatim_models.explorer.python.rewrite import SITES
+from seriatim_models.explorer.python.rewrite import SITES, number_of
 
 SPIN = 100_000
 """Accesses in one step after which a thread may be in a loop that waits for another."""
@@ -44,6 +44,10 @@ BESIDE_THREADS = "asyncio beside threads"
 
 LIFETIMES = "lifetimes"
 """What is promoted when a program makes something that shows when objects die."""
+
+
+COUNTED_TOGETHER = ("threads", "timers_ended", "timers_bounded")
+"""Attributes of a `Search` of which several processes keep the largest."""
 
 
 class Promotion(ExplorerError):
@@ -113,6 +117,24 @@ class Search:
         self.promoted.update(self.found)
         self.found.clear()
         self.unseen.clear()
+
+    def seen(self) -> dict[str, Any]:
+        """What the executions of this process have shown, as data for another process."""
+        return {
+            "found": {p: (SITES[r.first], SITES[r.second]) for p, r in self.found.items()},
+            "unseen": list(self.unseen),
+            "needed": list(self.needed),
+            **{name: getattr(self, name) for name in COUNTED_TOGETHER},
+        }
+
+    def add(self, seen: dict[str, Any]) -> None:
+        """Add what another process of the same round has seen; twice the same changes nothing."""
+        for place, sites in seen["found"].items():
+            self.found.setdefault(place, Race(place, *map(number_of, sites)))
+        self.unseen.update(dict.fromkeys(seen["unseen"]))
+        self.needed += [module for module in seen["needed"] if module not in self.needed]
+        for name in COUNTED_TOGETHER:
+            setattr(self, name, max(getattr(self, name), seen[name]))
 
 
 class PythonExecution(Execution):

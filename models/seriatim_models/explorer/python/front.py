@@ -44,7 +44,7 @@ from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.explore import Replay, Strategy
 from seriatim_models.explorer.search.explore import explore as explore_program
-from seriatim_models.explorer.search.runner import Observer
+from seriatim_models.explorer.search.runner import Observer, Summing
 from seriatim_models.explorer.search.sampling import Pos
 from seriatim_models.explorer.testing import INDENT, failure, verdict
 from seriatim_models.explorer.trace.counterexample import Counterexample, PointOfNoReturn, Violation
@@ -96,9 +96,9 @@ def check(
     All other options are those of `explorer.explore`.
     Raises `Misuse` and `OutsideModel` for what cannot be explored.
     """
-    if options.get("jobs", 1) != 1 or options.get("checkpoint") is not None:
+    if options.get("checkpoint") is not None:
         raise Misuse(
-            "jobs and checkpoint are for programs of a World: ordinary Python is searched by one process"
+            "a checkpoint is for programs of a World: a search of ordinary Python begins again when a place races"
         )
     known_modules(modules)
     if timers not in TIMERS:
@@ -176,7 +176,7 @@ def _promoted(
                     {
                         "name": target.name,
                         **options,
-                        "on_execution": _promoting(search, look),
+                        "on_execution": RoundObserver(search, look),
                     },
                 )
             except Promotion:
@@ -211,7 +211,7 @@ def _searched(
 
     def search(by: Strategy | None, most: int | None = None) -> Result:
         left = None if until is None else max(until - time.perf_counter(), 0.01)
-        bound = options if most is None else {**options, "max_executions": most}
+        bound = options if most is None else {**options, "max_executions": most, "jobs": 1}
         return explore_program(program, by, seconds=left, attributes=False, **bound)
 
     if sampling and (strategy is None or isinstance(strategy, Dpor)):
@@ -279,17 +279,40 @@ def _completed(
     )
 
 
-def _promoting(search: Search, look: Observer | None) -> Observer:
-    """What ends a search when an execution has shown a race; all others are looked at by `look`."""
+class RoundObserver:
+    """Ends a round when an execution has shown a race; all others are looked at by `look`.
 
-    def observer(world: World) -> object:
+    It is `Summing`, so that what the processes of a search see comes together: a race, wherever it is found.
+    """
+
+    def __init__(self, search: Search, look: Observer | None) -> None:
+        self.search = search
+        self.look = look
+
+    def __call__(self, world: World) -> object:
+        """See an execution. Raises `Promotion` or `NotObserved` if the search is to begin again."""
+        search = self.search
         if search.needed:  # the program may have caught it
             raise NotObserved(search.needed[0])
         if search.found and not world.is_replay:
             raise Promotion(", ".join(search.found))
-        return None if look is None else look(world)
+        return None if self.look is None else self.look(world)
 
-    return observer
+    def empty(self) -> RoundObserver:
+        """One for another process: the search is the same, and what it has seen may be added twice."""
+        return RoundObserver(
+            self.search, self.look.empty() if isinstance(self.look, Summing) else self.look
+        )
+
+    def counts(self) -> tuple[dict[str, Any], Any]:
+        """What was seen of the search, and what `look` has seen if it can be added up."""
+        return self.search.seen(), self.look.counts() if isinstance(self.look, Summing) else None
+
+    def add(self, counts: tuple[dict[str, Any], Any]) -> None:
+        """Add what another process has seen."""
+        self.search.add(counts[0])
+        if isinstance(self.look, Summing):
+            self.look.add(counts[1])
 
 
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:

@@ -41,6 +41,14 @@ class Site(NamedTuple):
 SITES: list[Site] = [Site("", 0, "")]
 """Every line that an inserted call stands for, by number."""
 
+
+def number_of(site: Site) -> int:
+    """The number of a line that another process has numbered."""
+    if site not in SITES:
+        SITES.append(site)
+    return SITES.index(site)
+
+
 UNTOUCHED_CALLS = frozenset(
     ("super", "locals", "globals", "dir", "eval", "exec", "breakpoint", "isinstance", "issubclass", "callable",
      "range", "__import__")

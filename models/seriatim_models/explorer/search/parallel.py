@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.model.guard import refused
@@ -78,6 +78,14 @@ class Split:
             f"{self.repeated} executions repeated, {self.blocked} sleep-set blocked, "
             f"{self.returned} sequences sent from one part to another"
         )
+
+
+class WorkerFailure(NamedTuple):
+    """What ended a worker's batch, which the coordinator raises."""
+
+    error: Exception
+    observed: Any
+    """What its observer had seen by then (`Summing.counts`), for the error may have to do with it."""
 
 
 class WakeupNode:
@@ -365,8 +373,10 @@ class WorkerPool:
             del self.promised[ready]
             self.asked.discard(ready)
             self.idle.append(ready)
-            if isinstance(answers, Exception):
-                raise answers
+            if isinstance(answers, WorkerFailure):
+                if self.runner.summing is not None and answers.observed is not None:
+                    self.runner.summing.add(answers.observed)
+                raise answers.error
             yield trails[: len(answers)], answers
 
 
@@ -430,9 +440,11 @@ def _work_watched(connection: Connection, parent: Runner) -> None:
             continue
         tasks, executions, seconds = message
         answers: Any = []
+        summing = None
         try:
             for task in tasks:
                 search = search_below(task, parent, seconds)
+                summing = search.runner.summing
                 over = False
                 while executions > 0 and not over and not search.runner.spent:
                     over = run_batch(search, min(EXECUTIONS_BETWEEN_LOOKS, executions))
@@ -443,8 +455,11 @@ def _work_watched(connection: Connection, parent: Runner) -> None:
                     raise refused[0]
                 answers.append(answer(search, over))
         except Exception as error:  # the coordinator raises it
-            answers = error
+            answers = WorkerFailure(error, None if summing is None else summing.counts())
         try:
             connection.send(answers)
         except (TypeError, AttributeError, pickle.PicklingError):
-            connection.send(ExplorerError(f"{type(answers).__name__} in a process: {answers}"))
+            if isinstance(answers, WorkerFailure):
+                answers = answers.error
+            named = ExplorerError(f"{type(answers).__name__} in a process: {answers}")
+            connection.send(WorkerFailure(named, None))
