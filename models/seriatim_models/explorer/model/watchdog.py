@@ -48,6 +48,9 @@ CHECKS: dict[CodeType, int] = {}
 SIGNAL = getattr(signal, "SIGURG", None)
 """Ignored by default, so that one that comes too late does no harm."""
 
+READ_ALONG = ("ex", "thread", "result", "error")
+"""The variables of `execution._work` that hold something of an execution."""
+
 _sleep, _now = time.sleep, time.monotonic
 
 
@@ -89,7 +92,7 @@ class Watch:
         if frame is None or bottom is None:
             self._seen, self._still = (), 0.0
             return
-        ex = bottom.f_locals.get("ex")
+        ex = _local(bottom, "ex")
         # A module of ordinary Python that is imported is progress, too: rewriting a large one takes a second.
         seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
         if seen != self._seen or _asking:
@@ -104,7 +107,7 @@ class Watch:
             self._interrupt(frame, bottom, computes)
 
     def _interrupt(self, frame: FrameType, bottom: FrameType, computes: bool) -> None:
-        thread = bottom.f_locals.get("thread")
+        thread = _local(bottom, "thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
         self.times += 1
         why = (
@@ -156,6 +159,20 @@ def _processor_time(thread: int) -> float:
     """Seconds of the processor that a thread of the system has used; 0 where the system does not say."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     return 0.0 if clock is None else time.clock_gettime(clock(thread))
+
+
+def _local(frame: FrameType, name: str) -> Any:  # Any: whatever the variable holds
+    """The value of a variable of the explorer's frame, None if it has none.
+
+    Before Python 3.13 a frame keeps what was once read from it, and that of an idle greenlet lives on, out of sight of
+    the garbage collector: each look kept an execution for ever. So it is taken out again, unless a debugger reads it.
+    """
+    variables = frame.f_locals
+    value = variables.get(name)
+    if isinstance(variables, dict) and frame.f_trace is None:
+        for kept in READ_ALONG:
+            variables.pop(kept, None)
+    return value
 
 
 def _bottom(frame: FrameType | None) -> tuple[FrameType | None, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,6 +50,9 @@ OBJECTS_BETWEEN_COLLECTIONS = 5_000
 With 20,000 a collection took twice as long for each object.
 """
 
+SEARCHES_BETWEEN_COLLECTIONS = 64
+"""After so many searches everything is collected: what one of them returned may have become garbage since."""
+
 
 class Strategy(Protocol):
     """How schedules are picked."""
@@ -74,7 +78,34 @@ class Replay:
         raise NotImplementedError  # explore() replays by itself
 
 
+_searches = count(1)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python's garbage collector run rarely, and only over what the body makes; then collect what that left.
+
+    Every execution leaves its objects behind, which refer to each other in circles: with its usual thresholds the
+    collector looks many times at those that are still in use, and took a fifth of the time of a search. What is frozen
+    is not collected, and comes back among the oldest objects: what is garbage by then would stay for ever.
+    """
+    first, *others = gc.get_threshold()
+    if not gc.isenabled() or first == 0:
+        yield
+        return
+    gc.collect(2 if next(_searches) % SEARCHES_BETWEEN_COLLECTIONS == 0 else 1)
+    gc.freeze()
+    gc.set_threshold(max(first, OBJECTS_BETWEEN_COLLECTIONS), *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
+        gc.collect()  # of what the body made: all else is frozen
+        gc.unfreeze()
+
+
 # Long: most of it is the list of options and what they mean.
+@_rare_collections()
 def explore(
     program: Program,
     strategy: Strategy | None = None,
@@ -150,7 +181,7 @@ def _bordered(runner: Runner, survey: bool) -> Iterator[None]:
 
     Observe attributes: of the classes that the runner's observer names or, with `survey`, that the program uses.
     """
-    with guarded(), watched(runner.limits.seconds), _rare_collections(), ExitStack() as until:
+    with guarded(), watched(runner.limits.seconds), ExitStack() as until:
         if survey:
             seen = Survey(runner.program)
             until.callback(seen.ended)
@@ -159,26 +190,6 @@ def _bordered(runner: Runner, survey: bool) -> Iterator[None]:
         if runner.observer is not None:
             until.enter_context(runner.observer.installed())
         yield
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let Python's garbage collector run rarely, and only over what the body has made.
-
-    Every execution leaves its objects behind, which refer to each other in circles: with its usual thresholds the
-    collector looks many times at those that are still in use, and took a fifth of the time of a search.
-    """
-    first, *others = gc.get_threshold()
-    if not gc.isenabled() or first == 0:
-        yield
-        return
-    gc.freeze()
-    gc.set_threshold(max(first, OBJECTS_BETWEEN_COLLECTIONS), *others)
-    try:
-        yield
-    finally:
-        gc.set_threshold(first, *others)
-        gc.unfreeze()
 
 
 def _explored(
