@@ -44,6 +44,7 @@ from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.programs import PROGRAMS
+from seriatim_models.supervisor import supervised
 
 PART = 4.0
 """Seconds of events in each file."""
@@ -52,6 +53,8 @@ PARTS = 4
 KILL, KILL_WORKER, PAUSE_WORKER, FILL = (
     "kill the driver", "kill a worker", "pause a worker", "fill the disk",
 )  # fmt: skip
+GRACE = 5.0
+"""Seconds that a command has to end if this process does; then it is killed, with all that came of it."""
 PAUSE = 3.0
 """Seconds that a worker is paused."""
 FULL = 8.0
@@ -94,7 +97,10 @@ class Disturbed:
         self.starved = False
         with self._log.open("wb") as said:
             self.process = subprocess.Popen(
-                [*self._command, *more], start_new_session=True, stdout=said, stderr=said
+                supervised([*self._command, *more], GRACE),
+                start_new_session=True,
+                stdout=said,
+                stderr=said,
             )
 
     def said(self) -> str:
@@ -122,10 +128,12 @@ class Disturbed:
 
     def stop(self) -> None:
         """Kill it and all that came of it."""
-        if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        while left := self.processes():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.poll()  # a zombie is of the session, too
+        self.process.wait()
 
     def fault(self, *kinds: str) -> None:
         """Do one fault of these kinds. One that needs a worker, or a disk, is another where there is none."""
@@ -346,7 +354,7 @@ def journals(folder: Path, seed: int) -> Figures:
             str(undisturbed),
         ]
         subprocess.run(
-            [sys.executable, "-m", "seriatim_models.cli.submit", *alone],
+            supervised([sys.executable, "-m", "seriatim_models.cli.submit", *alone]),
             check=True,
             capture_output=True,
         )

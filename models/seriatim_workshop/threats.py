@@ -15,6 +15,8 @@ import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from seriatim_models.supervisor import supervised
+
 TEST = re.compile(r"`(tests/[\w/]+\.py::test_\w+)`")
 RAN = re.compile(r"^The last column is of a run of .*$", re.MULTILINE)
 
@@ -58,7 +60,8 @@ def main(path: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         junit = Path(folder) / "junit.xml"
         asked = ["-m", "slow or not slow", "-n", "2", f"--junitxml={junit}", *tests]
-        code = subprocess.run([sys.executable, "-m", "pytest", *asked], check=False).returncode
+        command = supervised([sys.executable, "-m", "pytest", *asked])
+        code = subprocess.run(command, check=False).returncode
         if code == 0:
             day = datetime.datetime.now(datetime.UTC).date().isoformat()
             path.write_text(filled(page, outcomes(junit), day), encoding="utf-8")

@@ -17,10 +17,18 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.supervisor import SUPERVISED
+
 DATA = Path(__file__).parent.parent / "data"
 EXAMPLE = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/example.py'}"
 CLIENTS = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/clients.py'}"
 RECORDING = str(DATA / "rabbit-classic-competing.jsonl.gz")
+SPARK = {
+    "audit": ["audit", RECORDING, "--engine", "spark", "--out", "OUT/tables"],
+    "stream": ["stream", str(DATA), "--out", "OUT/stream", "--idle", "600"],
+    "campaign": ["campaign", "consumer-priorities", "--exhaustive", "--out", "OUT/campaign"],
+}
+ENDURE = ["-m", "seriatim_workshop.endure", "--rate", "1000", "--out", "OUT/endure"]
 BEGIN = "import seriatim_models.start as s; print(flush=True); s.main()"
 DRAWS = int(os.environ.get("SERIATIM_SIGNALS", "12"))
 COMMANDS: dict[str, list[str]] = {
@@ -72,6 +80,18 @@ def faults(folder: Path) -> list[str]:
     return wrong
 
 
+def left_of(mark: str, seconds: float) -> list[bytes]:
+    """The commands of the processes that have the mark and are not gone after so many seconds."""
+    until = time.monotonic() + seconds
+    while (left := of_draw(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    said = [b""]
+    for pid in left:
+        with contextlib.suppress(OSError):
+            said.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+    return said[1:]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
@@ -112,7 +132,44 @@ def test_whenever_a_signal_comes_a_command_ends_as_declared(draw: int, tmp_path:
     assert over or code in (CODES[number], 0, 1, 2, 3), f"{case}: {code}\n{errors}"
     assert took < 20, f"{case}: ended after {took:.0f} s"
     assert faults(tmp_path) == [], case
-    until = time.monotonic() + 10
-    while (left := of_draw(mark)) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert left == [], f"{case}: {[Path(f'/proc/{pid}/cmdline').read_bytes() for pid in left]}"
+    left = left_of(mark, 10)
+    assert left == [], f"{case}: {left}"
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+@pytest.mark.skipif(not SUPERVISED, reason="there is no subreaper here")
+@pytest.mark.parametrize("number", sorted(CODES))
+@pytest.mark.parametrize("what", [*SPARK, "endure"])
+def test_nothing_is_left_of_what_starts_java(
+    what: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    """While Java begins, while Spark does, and at work: the instant is drawn."""
+    after = random.Random(f"{what} {number} {os.environ.get('SERIATIM_SIGNALS')}").uniform(1, 20)
+    mark = f"SERIATIM_DRAW={os.getpid()}-{what}-{number}"
+    begin = ENDURE if what == "endure" else ["-c", BEGIN, *SPARK[what]]
+    with (
+        (tmp_path / "said").open("wb") as said,
+        subprocess.Popen(
+            [sys.executable, *(a.replace("OUT", str(tmp_path), 1) for a in begin)],
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "SERIATIM_DRAW": mark.split("=")[1]},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
+    ):
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(after)
+            process.send_signal(number)
+            code = process.wait(60)
+        finally:
+            process.kill()
+    case = f"{what}: {number.name} after {after:.2f} s"
+    left = left_of(mark, 20)
+    assert left == [], f"{case}: {left}"
+    errors = (tmp_path / "said").read_text(encoding="utf-8", errors="replace")
+    if what != "endure":  # not a command of the package: Python says what it says
+        assert "Traceback" not in errors, f"{case}\n{errors}"
+    assert code in (number.value * -1, CODES[number], 0, 1, 3), f"{case}: {code}\n{errors}"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.child import SUPERVISED
 from seriatim_models.history import read_history
+from seriatim_models.supervisor import SUPERVISED
 
 from .conftest import SPEC
 

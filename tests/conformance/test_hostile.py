@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
-from seriatim_models.conformance.child import SUPERVISED, ChildProcess, marked
+from seriatim_models.conformance.child import ChildProcess, marked
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import ScriptStep
+from seriatim_models.supervisor import SUPERVISED
 
 from .conftest import example, faulty
 

@@ -20,7 +20,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -29,7 +28,6 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.conformance import supervisor
 from seriatim_models.conformance.concurrent.client import (
     ConcurrentClient,
     OutcomeUnknown,
@@ -52,10 +50,9 @@ from seriatim_models.conformance.protocol import (
     as_push,
     parse,
 )
+from seriatim_models.supervisor import GRACE, SUPERVISED, supervised
 
 MARK = "SERIATIM_CHILD"
-SUPERVISED = sys.platform == "linux"
-SUPERVISOR = (sys.executable, "-I", "-S", supervisor.__file__)
 HASTE = 0.5
 """Seconds that are always waited for an answer."""
 STARTING = 10.0
@@ -330,8 +327,8 @@ class ChildProcess:
 
     def _ended(self, process: subprocess.Popen[bytes], errors: threading.Thread) -> Fault:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(supervisor.GRACE)
-        errors.join(supervisor.GRACE)
+            process.wait(GRACE)
+        errors.join(GRACE)
         code = process.returncode
         how = (
             "closed its output"
@@ -389,7 +386,7 @@ def spawned(
             number = errno.EACCES if Path(arguments[0]).exists() else errno.ENOENT
             raise OSError(number, os.strerror(number))
         return subprocess.Popen(
-            [*SUPERVISOR, *arguments] if SUPERVISED else arguments,
+            supervised(arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -409,7 +406,7 @@ def reap(process: subprocess.Popen[bytes], mark: str) -> None:
                 pipe.close()
     _signal_group(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(supervisor.GRACE + (DYING if SUPERVISED else 0))
+        process.wait(GRACE + (DYING if SUPERVISED else 0))
     # The group is killed even if its leader has ended: others of it may live. No other group can have the number
     # as long as one of them does, and if none does there is nobody to hit.
     _signal_group(process.pid, signal.SIGKILL)

@@ -4,20 +4,26 @@ What the JVM and Spark's Python workers write to their standard streams is kept 
 standard error of its Python daemon, and so of every worker, to its own. Its streams are therefore a log file from the
 start: a worker whose socket the JVM closes writes a BrokenPipeError traceback there, and not over the verdicts. What
 a user must know reaches the driver as an exception.
+
+The JVM runs behind a supervisor: however this process ends, also by SIGKILL or while the JVM begins, the JVM, its
+Python daemon and the workers end with it.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from seriatim_models.extras import how_to_install
 from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.supervisor import SUPERVISED, supervised
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 SHUFFLE_PARTITIONS = 4  # the default of 200 is for clusters; on one machine each costs 30 to 45 ms
 _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """Flags that halve the time to the first result. They cost the JVM's peak speed, but here Python does the work."""
+
+_GRACE = 10.0
+"""Seconds that the JVM may take to end and to take its temporary files away, once this process has ended."""
 
 _CONF = {
     "spark.log.level": "ERROR",
@@ -106,14 +115,16 @@ def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
 
     Raises `PipelineError` with the JVM's last lines if it does not start.
     """
-    from pyspark import SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
+    logging.getLogger().addFilter(_not_of_py4j)
     try:
         if log is not None and SparkContext._gateway is None:
             streams = {"stdout": log, "stderr": log}
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]  # PySpark's
+            if SUPERVISED:
+                java_gateway.Popen = _supervised_jvm  # type: ignore[attr-defined,assignment]
+            gateway = java_gateway.launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # PySpark has its own error class for each way a JVM fails to start
@@ -121,6 +132,22 @@ def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
         written = [] if log is None else _lines(log)
         last = f" (its last lines: {'; '.join(written[-3:])})" if written else ""
         raise PipelineError(f"Spark did not start: {message}{last}") from error
+
+
+# Any: PySpark's keyword arguments of Popen
+def _supervised_jvm(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """PySpark's JVM behind a supervisor, in a group of its own, which Ctrl-C does not reach.
+
+    PySpark's `preexec_fn` does the latter, too, but a Ctrl-C that comes while a `Popen` with one forks is lost: Python
+    calls back what other modules want done at a fork, and an exception there is only printed.
+    """
+    del options["preexec_fn"]
+    return subprocess.Popen(supervised(command, _GRACE), process_group=0, **options)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is not py4j's: it logs a traceback of Ctrl-C, and then raises it."""
+    return record.module != "java_gateway"
 
 
 def _lines(log: IO[bytes]) -> list[str]:

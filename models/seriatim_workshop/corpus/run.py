@@ -19,6 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seriatim_models.supervisor import supervised
 from seriatim_workshop.bench.explorers import EXPLORERS, PythonPeer
 from seriatim_workshop.corpus import drivers
 
@@ -149,7 +150,7 @@ def fetched(requirement: str) -> Path:
     archives = cache() / "archives" / requirement
     archives.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(archives), requirement],
+        supervised([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(archives), requirement]),
         check=True, capture_output=True, timeout=300,
     )  # fmt: skip
     [archive] = [path for path in archives.iterdir() if path.is_file()]
@@ -215,7 +216,7 @@ def judged(bug: KnownBug, version: str, peer: PythonPeer | None = None) -> dict[
         command = [*peer.command(), str(BY_PEERS), peer.name, bug.driver, str(PEER_SECONDS)]
     try:
         ended = subprocess.run(
-            command,
+            supervised(command),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             capture_output=True, text=True, timeout=3 * SECONDS, check=False,
         )  # fmt: skip

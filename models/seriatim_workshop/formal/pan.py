@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from seriatim_models.supervisor import supervised
 from seriatim_workshop.formal import SPEC
 
 PROMELA = SPEC / "promela"
@@ -137,7 +138,12 @@ def build(
 def _run(command: list[str], folder: Path) -> str:
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+            supervised(command),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
         )
     except subprocess.TimeoutExpired as late:
         raise SpinFailed(f"{' '.join(command)} took more than {SECONDS_MAX} s") from late

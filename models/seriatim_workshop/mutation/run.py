@@ -20,13 +20,14 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -139,7 +140,8 @@ def judge_all(
                 ):
                     n, (file, source, *more) = next_one
                     output = Path(folder) / str(n)
-                    process = context.Process(target=judge, args=(file, source, str(output), *more))
+                    given = (judge, file, source, str(output), *more)
+                    process = context.Process(target=_judge_for_server, args=given)
                     process.start()
                     workers[n] = _Worker(process, output, time.monotonic())
                 if not workers:
@@ -153,6 +155,20 @@ def judge_all(
             for worker in workers.values():
                 worker.process.kill()
                 worker.process.join()
+
+
+# Any: what the judge takes
+def _judge_for_server(judge: Callable[..., None], *given: Any) -> None:
+    """Judge, and end with who asked: the server that forked this process lasts as long as it does."""
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+    judge(*given)
+
+
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    assert driver is not None
+    driver.join()
+    os._exit(1)
 
 
 def judge(file: str, source: str, limit: float = LIMIT) -> MutantOutcome:

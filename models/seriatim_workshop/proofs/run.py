@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from seriatim_models.supervisor import supervised
 from seriatim_workshop.formal import manifest
 
 REFERENCE = Path(__file__).parents[3] / "reference"
@@ -97,13 +98,15 @@ def prove(function: Function, seconds: float = SECONDS, root: Path = REFERENCE) 
     if not function.promises:
         return ProofResult(function, "open", "promises nothing of its result")
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "crosshair", "check", function.target),
-            "--analysis_kind=deal",
-            "--report_all",
-            f"--per_condition_timeout={seconds}",
-            f"--per_path_timeout={seconds}",
-        ],
+        supervised(
+            [
+                *(sys.executable, "-m", "crosshair", "check", function.target),
+                "--analysis_kind=deal",
+                "--report_all",
+                f"--per_condition_timeout={seconds}",
+                f"--per_path_timeout={seconds}",
+            ]
+        ),
         capture_output=True,
         text=True,
         cwd=root,

@@ -11,9 +11,9 @@ import os
 import shutil
 from pathlib import Path
 
-from seriatim_models.conformance.child import SUPERVISED
 from seriatim_models.conformance.faults.namespace import NamespaceHolder
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
+from seriatim_models.supervisor import SUPERVISED
 
 SIZE = 64
 """Megabytes of the disk."""

@@ -6,9 +6,10 @@ import os
 import subprocess
 import uuid
 
-from seriatim_models.conformance.child import MARK, SUPERVISOR, reap
+from seriatim_models.conformance.child import MARK, reap
 from seriatim_models.conformance.faults.node import descendants
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
+from seriatim_models.supervisor import supervised
 
 
 class NamespaceHolder:
@@ -24,7 +25,7 @@ class NamespaceHolder:
         """Raises `Fault` if that is not permitted here."""
         script = f"{self._prepare or ':'} && echo made && exec sleep infinity"
         self._process = subprocess.Popen(
-            [*SUPERVISOR, "unshare", self._kind, "sh", "-c", script, *self._arguments],
+            supervised(["unshare", self._kind, "sh", "-c", script, *self._arguments]),
             env={**os.environ, MARK: self._mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

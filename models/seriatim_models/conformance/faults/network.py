@@ -16,9 +16,9 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from seriatim_models.conformance.child import SUPERVISED
 from seriatim_models.conformance.faults.namespace import NamespaceHolder
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
+from seriatim_models.supervisor import SUPERVISED
 
 SUBNETS = ipaddress.ip_network("198.18.0.0/15")
 """For tests of networks (RFC 2544): no address of it is anybody's."""

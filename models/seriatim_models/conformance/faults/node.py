@@ -16,8 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seriatim_models.conformance.child import MARK, SUPERVISED, SUPERVISOR, reap
+from seriatim_models.conformance.child import MARK, reap
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
+from seriatim_models.supervisor import SUPERVISED, supervised
 
 STARTING = 90.0
 """Seconds until a server must listen."""
@@ -80,7 +81,7 @@ class ServerNode:
             raise ProtocolFault("start", f"{self.command[0]}: there is no such program")
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [*SUPERVISOR, *self.command] if SUPERVISED else self.command,
+                supervised(self.command),
                 cwd=self.home,
                 env={**os.environ, **self.environment, MARK: self._mark},
                 stdin=subprocess.DEVNULL,

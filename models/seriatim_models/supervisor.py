@@ -4,10 +4,10 @@ A process that forks twice, begins a session and clears its environment has no t
 its parent has died, its group is another one. On Linux orphans become children of the next *subreaper* above them
 (`prctl(2)`), if there is one, and not of process 1. This process is one; so its children, and theirs, are all that
 came of the command.
-It is run as a file of its own, `python -I -S supervisor.py COMMAND...`, and imports little: each child has one.
+It is run as a file of its own, `python -I -S supervisor.py GRACE COMMAND...`, and imports little: each child has one.
 
 It ends as the command did, once nothing is left. SIGTERM, or the death of who started it, makes it end the rest: the
-command has `GRACE` to go by itself, then all are killed.
+command has GRACE seconds to go by itself, then all are killed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import sys
 import time
 from collections.abc import Sequence
 
+SUPERVISED = sys.platform == "linux"
+"""Whether there are subreapers here."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 GRACE = 0.3
-"""Seconds between asking the command to end and killing what is left."""
+"""Seconds between asking the command to end and killing what is left, if nobody says another number."""
 NOT_STARTED = 127
 """The exit code if the command cannot be run, as in a shell; the reason is on standard error."""
 ORPHANED = signal.SIGHUP
@@ -30,7 +32,12 @@ ORPHANED = signal.SIGHUP
 WATCHED = {signal.SIGCHLD, signal.SIGTERM, ORPHANED}
 
 
-def main(arguments: Sequence[str]) -> int:
+def supervised(command: Sequence[str], grace: float = GRACE) -> list[str]:
+    """The command behind a supervisor, where there can be one; else the command itself."""
+    return [*((sys.executable, "-I", "-S", __file__, str(grace)) if SUPERVISED else ()), *command]
+
+
+def main(grace: str, *arguments: str) -> int:
     """The exit code of the command; this process is killed by the same signal if one killed the command."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     parent = os.getppid()
@@ -41,17 +48,18 @@ def main(arguments: Sequence[str]) -> int:
         return NOT_STARTED
     command = os.fork()
     if not command:
+        libc.prctl(
+            PR_SET_PDEATHSIG, signal.SIGKILL
+        )  # if this process is killed, with nobody to watch
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
-            os.execvp(arguments[0], [*arguments])
+            os.execvp(arguments[0], arguments)
         except OSError as error:
             os.write(2, f"{arguments[0]}: {error.strerror}\n".encode())
         os._exit(NOT_STARTED)
-    for stream in range(
-        3
-    ):  # the command's own; with a copy of them here nobody would see that it closed one
+    for stream in range(3):  # the command's; with a copy here nobody would see that it closed one
         os.close(stream)
-    status = watch(command, parent)
+    status = watch(command, parent, float(grace))
     if os.WIFSIGNALED(status):
         with contextlib.suppress(OSError):  # of SIGKILL, whose action cannot be set
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
@@ -60,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def watch(command: int, parent: int) -> int:
+def watch(command: int, parent: int, grace: float) -> int:
     """How the command ended, as `os.wait` says it, once nothing of it is left."""
     status, asked = 0, 0.0
     while True:
@@ -75,7 +83,7 @@ def watch(command: int, parent: int) -> int:
                 status = ended[1] if ended[0] == command else status
         except ChildProcessError:
             return status
-        if asked and time.monotonic() > asked + GRACE:
+        if asked and time.monotonic() > asked + grace:
             for child in children():
                 with contextlib.suppress(OSError):
                     os.kill(child, signal.SIGKILL)
@@ -92,4 +100,4 @@ def children() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))
