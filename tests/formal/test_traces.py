@@ -69,7 +69,7 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         (
             "published-rewind",
             "entries",
-            "it must not be that A owes any consumer a rewind for m1",
+            "it must not be that A owes A a rewind for m1",
         ),
         ("release-without-owner", "entries", "release(t = B, e = m1, c = B) is not possible"),
         (
@@ -82,32 +82,40 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("credit-taken-twice", "consumers", "credit"),
         ("credit-not-restored", "consumers", "return_from_attempt"),
         ("sent-after-the-lock", "consumers", "has the send lock of A"),
-        ("group-leaked", "entries", "settle(t = "),
+        (
+            "group-leaked",
+            "entries",
+            "settle(t = A) is not possible here: it must not be that A has g1 counted in its group",
+        ),
         ("close-keeps-messages", "entries", "let_go"),
-        ("nobody-else-is-told", "wakeups", "settle(t = A) is not possible"),
+        (
+            "nobody-else-is-told",
+            "wakeups",
+            "here: it must not be that A has still to wake another than A",
+        ),
         ("registers-without-a-look", "wakeups", "ends its walk, and has not looked for"),
         ("published-look-then-rest", "wakeups", ""),
         ("wake-the-herd", "wakeups", "notify"),
         (
             "walk-ends-with-its-message",
             "wakeups",
-            "Q has still to wake any consumer, whom it left a message to",
+            "Q has still to wake high, whom it left a message to",
         ),
         (
             "left-and-nobody-woken",
             "wakeups",
-            "low has still to wake any consumer, whom it left a message to",
+            "low has still to wake high, whom it left a message to",
         ),
         (
             "left-by-a-walk",
             "wakeups",
-            "P has still to wake any consumer, whom it left a message to",
+            "P has still to wake high, whom it left a message to",
         ),
         ("wanted-before-it-came", "consumers", "wish(low) is NOTHING"),
         ("published-wish-told-first", "wakeups", "low could take m2 from now on"),
-        ("no-job", "jobs", "P owes any message a job"),
+        ("no-job", "jobs", "P owes m1 a job"),
         ("job-clears-flag-last", "jobs", "could go to A all the while"),
-        ("credit-without-a-job", "jobs", "has still to see to a job"),
+        ("credit-without-a-job", "jobs", "has still to see to a job, since m1 could go to A"),
         ("connection-looks-then-clears", "handover", "undone (to_check)"),
         ("session-done-with-one-target", "handover", "end_run"),
         ("target-not-put-back", "wakeups", "nobody pulls again"),
@@ -121,6 +129,17 @@ def test_a_mutant_is_rejected_at_the_step_where_it_goes_wrong(
     assert found.system == system
     assert where in found.rejected
     assert found.wrong == ""
+
+
+def test_a_rejection_names_the_one_thing_that_fails_and_to_whom() -> None:
+    system = load("wakeups")
+    state = Concrete(system, {"Message": ["m1"], "Consumer": ["A", "B"], "Thread": ["P"]})
+    state.put("owing", "P", "B", True)
+    with pytest.raises(NotThat) as failure:
+        state.take("settle", t="P")
+    assert str(failure.value) == (
+        "settle(t = P) is not possible here: it must not be that P has still to wake another than B"
+    )
 
 
 def test_the_page_has_every_program_every_mutant_and_every_claim() -> None:

@@ -8,24 +8,26 @@ that the action names, since it is evaluated at every step of every execution.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import z3
 
+from seriatim_workshop.formal.rejection import Rejection
+from seriatim_workshop.formal.source import (
+    Function,
+    SourceWriter,
+    Value,
+    default,
+    values,
+)
 from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
-from seriatim_workshop.formal.wording import needed
 
-Value = str | int | bool
 Arguments = tuple[Value, ...]
 Table = dict[Arguments, Value]
 Changes = list[tuple[str, Table]]
 """The functions that a step changes, each with the values that it has afterwards where it may have changed."""
-
-NOBODY = "nobody"
-"""The value of a function at arguments for which none was given."""
 
 
 class NotThat(Exception):
@@ -77,13 +79,11 @@ class Concrete:
         return changes
 
     def _why(self, step: Step, parameters: dict[str, Value]) -> str:
-        """The first condition of the guard that does not hold, with the members' names in it."""
+        """The first condition of the guard that does not hold, and what in it, with the members' names."""
         for term, names, part in step.parts:
             if not part(self.tables, self.members, **parameters):
-                text = needed(_settled(term, names, parameters), names)
-                for name, value in sorted(parameters.items(), key=lambda p: -len(p[0])):
-                    text = text.replace(f"<{name}>", str(value))
-                return text
+                rejection = Rejection(self.tables, self.members, names, parameters)
+                return rejection.why(_settled(term, names, parameters))
         return "its guard"
 
     def holds(self, claim: Claim, before: Concrete | None = None) -> bool:
@@ -104,10 +104,6 @@ class Concrete:
     def copy(self) -> Concrete:
         """The same state, on its own."""
         return Concrete(self.system, self.members, {n: dict(t) for n, t in self.tables.items()})
-
-
-Function = Callable[..., Any]
-"""Takes the tables, the members and an action's parameters; what it returns depends on what it was made of."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +133,14 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
     names = {s.decl().name(): name for s, name in zip(symbols, action.parameters, strict=True)}
     guard, after = action.build(system.state(), *symbols)
     conjuncts = guard.children() if z3.is_and(guard) else [guard]
-    write = _SourceWriter(names)
+    write = SourceWriter(names)
     body = f"return {write(guard)}"
     parts = []
     for one in conjuncts:
-        part = _SourceWriter(names)
+        part = SourceWriter(names)
         text = f"return {part(one)}"
         parts.append((one, names, part.function(text, [*action.parameters])))
-    updates = _SourceWriter(names)
+    updates = SourceWriter(names)
     allowed = updates(guard)
     changes = []
     for name, function in system.functions.items():
@@ -180,7 +176,7 @@ def _constants(term: Term) -> set[Term]:
     return {constant for child in term.children() for constant in _constants(child)}
 
 
-def _change(write: _SourceWriter, function: Term, changed: Function) -> str:
+def _change(write: SourceWriter, function: Term, changed: Function) -> str:
     """The source of a dictionary of what changes in one table: of few places, if they are named; else of all."""
     places = [z3.Const(f"#{i}", function.domain(i)) for i in range(function.arity())]
     body = changed(*places)
@@ -240,7 +236,7 @@ class _ClaimOf:
 def _evaluator(key: int, name: str, quantifier: str, two: bool, held: _ClaimOf) -> Function:
     claim, system = held.claim, held.system
     symbols = [z3.Const(f"{n}!", sort) for n, sort in claim.parameters.items()]
-    write = _SourceWriter({})
+    write = SourceWriter({})
     loops = " ".join(
         f"for {write.bind(s.decl().name())} in {write.domain(s.sort())}" for s in symbols
     )
@@ -258,110 +254,6 @@ def _evaluator(key: int, name: str, quantifier: str, two: bool, held: _ClaimOf) 
     return write.function(f"return {quantifier}({body} {loops or 'for _ in (0,)'})", [])
 
 
-class _SourceWriter:
-    """Writes terms as Python source, and notes which tables and sorts it names."""
-
-    def __init__(self, names: dict[str, str]) -> None:
-        self._names = dict(names)
-        self._tables: dict[str, str] = {}
-        self._sorts: dict[str, str] = {}
-        self._bound: list[str] = []
-        self._fresh = itertools.count()
-
-    def function(self, body: str, parameters: list[str]) -> Function:
-        """The function with this body, whose parameters are the tables, the members and these."""
-        lines = [f"def made(T, M, {', '.join(parameters)}):"]
-        lines += [f"    {local} = T[{name!r}]" for name, local in self._tables.items()]
-        lines += [f"    {local} = M[{name!r}]" for name, local in self._sorts.items()]
-        space: dict[str, Any] = {}
-        exec("\n".join([*lines, f"    {body}"]), space)  # made of z3 terms alone
-        made: Function = space["made"]
-        return made
-
-    def table(self, name: str) -> str:
-        """The local variable that is the table."""
-        return self._tables.setdefault(name, f"t_{name.replace(' ', '_')}")
-
-    def bind(self, constant: str) -> str:
-        """A local variable for a constant."""
-        self._names[constant] = local = f"v{next(self._fresh)}"
-        return local
-
-    def domain(self, sort: Term) -> str:
-        """What a variable of the sort goes over."""
-        if isinstance(sort, z3.DatatypeSortRef):
-            return repr(tuple(values(sort)))
-        if sort == z3.BoolSort():
-            return "(False, True)"
-        name = str(sort.name())
-        return self._sorts.setdefault(name, f"m_{name}")
-
-    def __call__(self, term: Term) -> str:
-        if z3.is_quantifier(term):
-            return self._quantified(term)
-        if z3.is_var(term):
-            return self._bound[-1 - int(z3.get_var_index(term))]
-        if z3.is_int_value(term):
-            return str(term.as_long())
-        kind = term.decl().kind()
-        if kind in (z3.Z3_OP_TRUE, z3.Z3_OP_FALSE):
-            return str(kind == z3.Z3_OP_TRUE)
-        if kind == z3.Z3_OP_DT_CONSTRUCTOR:
-            return repr(str(term.decl().name()))
-        parts = [self(child) for child in term.children()]
-        if kind == z3.Z3_OP_UNINTERPRETED:
-            name = term.decl().name()
-            if "." not in name:
-                return str(self._names.get(name, name))
-            table = self.table(name.split(".", 1)[1])
-            key = f"({', '.join(parts)}{',' * bool(parts)})"
-            return f"{table}.get({key}, {default(term.sort())!r})"
-        return _operation(kind, parts, term)
-
-    def _quantified(self, term: Term) -> str:
-        bound = [f"v{next(self._fresh)}" for _ in range(term.num_vars())]
-        loops = " ".join(
-            f"for {name} in {self.domain(term.var_sort(i))}" for i, name in enumerate(bound)
-        )
-        self._bound += bound
-        body = self(term.body())
-        del self._bound[-len(bound) :]
-        return f"{'all' if term.is_forall() else 'any'}({body} {loops})"
-
-
-def _operation(kind: int, parts: list[str], term: Term) -> str:
-    """The source of one operation."""
-    if kind in (z3.Z3_OP_AND, z3.Z3_OP_OR):
-        return f"({(' and ' if kind == z3.Z3_OP_AND else ' or ').join(parts)})"
-    if kind == z3.Z3_OP_ADD:
-        return f"({' + '.join(parts)})"
-    if kind == z3.Z3_OP_NOT:
-        return f"(not {parts[0]})"
-    if kind == z3.Z3_OP_ITE:
-        return f"({parts[1]} if {parts[0]} else {parts[2]})"
-    if kind == z3.Z3_OP_IMPLIES:
-        return f"(not {parts[0]} or {parts[1]})"
-    symbols = {
-        z3.Z3_OP_EQ: "==",
-        z3.Z3_OP_IFF: "==",
-        z3.Z3_OP_DISTINCT: "!=",
-        z3.Z3_OP_XOR: "!=",
-        z3.Z3_OP_LE: "<=",
-        z3.Z3_OP_LT: "<",
-        z3.Z3_OP_GE: ">=",
-        z3.Z3_OP_GT: ">",
-        z3.Z3_OP_SUB: "-",
-    }
-    if kind not in symbols or len(parts) != 2:
-        raise NotImplementedError(f"no way to evaluate {term.decl()}")
-    return f"({parts[0]} {symbols[kind]} {parts[1]})"
-
-
-def values(sort: Term) -> list[str]:
-    """The names of an enumeration's values."""
-    return [sort.constructor(i).name() for i in range(sort.num_constructors())]
-
-
 _DEFAULTS: dict[int, tuple[TransitionSystem, dict[str, Value]]] = {}
 
 
@@ -372,16 +264,6 @@ def defaults(system: TransitionSystem) -> dict[str, Value]:
         found = {each: default(f.range()) for each, f in system.functions.items()}
         known = _DEFAULTS[id(system)] = (system, found)
     return known[1]
-
-
-@cache
-def default(sort: Term) -> Value:
-    """The value of a function of this sort where none was given."""
-    if sort == z3.BoolSort():
-        return False
-    if sort == z3.IntSort():
-        return 0
-    return values(sort)[0] if isinstance(sort, z3.DatatypeSortRef) else NOBODY
 
 
 def choices(state: Concrete, sorts: Iterable[Term], numbers: range) -> Iterable[Arguments]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from seriatim.message import sub_queue
-from seriatim_workshop.formal.concrete import NotThat, Value
+from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
 from seriatim_workshop.formal.recorder import HostOperation
+from seriatim_workshop.formal.source import Value
 
 RANK = 1000
 """Places of one sub-queue; the head of each is a multiple. A follower refuses to count further."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol, cast
 
-from seriatim_workshop.formal.concrete import Concrete, NotThat, Value
+from seriatim_workshop.formal.concrete import Concrete, NotThat
 from seriatim_workshop.formal.recorder import HostOperation, RecordedCell
+from seriatim_workshop.formal.source import Value
 from seriatim_workshop.formal.theory import load
 
 Key = tuple[Value, ...]

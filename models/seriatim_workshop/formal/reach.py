@@ -27,7 +27,8 @@ from typing import Any
 import z3
 
 from seriatim_workshop.formal import theory
-from seriatim_workshop.formal.concrete import Concrete, NotThat, Value, choices, values
+from seriatim_workshop.formal.concrete import Concrete, NotThat, choices
+from seriatim_workshop.formal.source import Value, values
 from seriatim_workshop.formal.theory import Claim, TransitionSystem
 
 PATHS = theory.FOLDER / "paths.json"
