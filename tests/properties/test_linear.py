@@ -290,3 +290,38 @@ def test_a_poll_of_which_only_that_nobody_knows_is_recorded_may_have_taken_anyth
             for n, (ev, ph, m) in enumerate([*lines, *info])
         ]
         assert (P20.check(list(complete(events))).verdict is Verdict.VIOLATED) is (not info)
+
+
+@pytest.mark.parametrize(
+    ("acked", "verdict"),
+    [("", Verdict.INCONCLUSIVE), ("info", Verdict.INCONCLUSIVE), ("ok", Verdict.VIOLATED)],
+)
+def test_what_is_not_known_to_be_settled_may_have_come_back(acked: str, verdict: Verdict) -> None:
+    """beanstalkd behind half-open connections: it is told that a client has gone before that client knows it."""
+    lines = [("publish", "invoke", 0, "m"), ("publish", "ok", 0, "m")]
+    lines += [("get", "invoke", 1, ""), ("get", "ok", 1, "m")]
+    lines += [("ack", "invoke", 2, ""), ("ack", acked, 2, "")] if acked else []
+    lines += [("get", "invoke", 3, ""), ("get", "ok", 3, "m")]
+    events = [
+        Event(
+            i=n,
+            t=n,
+            lvl="api",
+            ev=ev,
+            ph=ph,
+            op=op,
+            m=m,
+            q="q",
+            conn="c2" if op == 3 else "c1",
+            ch=1,
+            dtag=1,
+            ms=["m"] if ev == "ack" else None,
+            multiple=False if ev == "ack" else None,
+            autoack=False if ev == "get" else None,
+        )
+        for n, (ev, ph, op, m) in enumerate(lines)
+    ]
+    assert P20.check(list(complete(events))).verdict is verdict
+    dropped = Event(i=len(events), t=len(events), lvl="api", ev="conn_drop", conn="c1")
+    ended = P20.check(list(complete([*events, dropped]))).verdict
+    assert ended is verdict

@@ -50,6 +50,8 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 
+HELD_KEPT = 65_536
+"""Messages of a queue that are remembered as held. While it has more, any may come back."""
 LATE_MOST = 1_000
 """Violations in one queue for which an operation is waited for that is written down late; there are not so many."""
 
@@ -119,6 +121,12 @@ class Inside(msgspec.Struct):
     left: list[Left] = []
     full: list[Full] = []
     """Violations that a dequeue may still explain that is written down when it has ended."""
+    held: dict[str, None] = {}
+    """Messages that were taken and are not known to be settled: each comes back if its holder has ended unseen. The
+    latest `HELD_KEPT`.
+    """
+    forgotten: bool = False
+    """There were more."""
     unknown: dict[str, Event] = {}
     """Takes of what was not there, unless an enqueue explains them that is written down when it has ended."""
     published: bool = False
@@ -135,6 +143,21 @@ class Inside(msgspec.Struct):
     tested: int = 0
     untestable: int = 0
     violations: int = 0
+
+    def comes_back(self, taken: Event) -> bool:
+        """Whether what is taken was already, by who is not known to have settled it; if not, it is held now.
+
+        Its holder may have ended, which is written down when it is noticed.
+        """
+        m, held = taken.m, self.held
+        if m not in self.values and (m in held or self.forgotten):
+            return True
+        if not taken.autoack and not self.out:
+            held[m] = None
+            if len(held) > HELD_KEPT:
+                del held[next(iter(held))]
+                self.forgotten = True
+        return False
 
 
 class Queues(msgspec.Struct):
@@ -210,6 +233,8 @@ class _LinearityPass:
             elif ev in ACQUIRES:
                 self._dequeue(event)
             elif ev in SETTLES:
+                if event.ph in ("", "ok"):
+                    self._settled(event)
                 if began(event):
                     self._settle(event)
             elif ev == GAP:
@@ -264,8 +289,8 @@ class _LinearityPass:
             self.n_judged -= 1
             inside.untestable += len(inside.empties)
             inside.unended = 0
-            for held in (inside.values, inside.waiting, inside.empties, inside.left):
-                held.clear()
+            for kept in (inside.values, inside.waiting, inside.empties, inside.left, inside.held):
+                kept.clear()
 
     def _at(self, q: str) -> Inside:
         inside = self.s.queues.get(q)
@@ -375,7 +400,8 @@ class _LinearityPass:
         if not event.autoack:
             held = s.held.setdefault(holder(event), {})
             held[event.q] = held.get(event.q, 0) + 1
-        if event.redelivered or event.nolocal or event.dead or _several_lines(event):
+        other_kind = event.redelivered or event.nolocal or event.dead or _several_lines(event)
+        if other_kind or inside.comes_back(event):
             self.leave(inside)
         if inside.out:
             inside.untestable += 1
@@ -419,6 +445,12 @@ class _LinearityPass:
             self.s.blame(inside, _absent(event), [event])
         else:
             inside.unknown[event.m] = event
+
+    def _settled(self, event: Event) -> None:
+        """A settlement has taken effect: what it settled for good does not come back."""
+        if (inside := self.s.queues.get(event.q)) is not None:
+            for m in event.ms or ():
+                inside.held.pop(m, None)
 
     def _settle(self, event: Event) -> None:
         for q in [event.q] if event.q else list(self.s.held.get(holder(event), ())):
@@ -562,8 +594,9 @@ def _full(empty: Empty, cover: list[Event]) -> Full:
 
 class QueueLinearizable(SequentialProperty[Queues]):
     """P20. A case is a completed dequeue beside another value that may be inside, of nothing, or of what is not there:
-    one value at a time has no order. Untestable: on queues on which messages come back or of which no publish was
-    recorded; and an empty dequeue that others overlap which never answered, or that push may overlap.
+    one value at a time has no order. Untestable: on queues on which messages come back, or one is taken again that is
+    not known to be settled, or of which no publish was recorded; and an empty dequeue that others overlap which never
+    answered, or that push may overlap.
 
     O(n log n), and for a dequeue that found nothing also what overlaps it. Carried: what is inside or under way.
     """
