@@ -1,11 +1,12 @@
 """One of three nodes of a replicated queue: ``NODE MODE LISTEN:PORT ADDRESS1:PORT ADDRESS2:PORT ADDRESS3:PORT``.
 
-The node with the lowest number that a node can reach is its leader. A leader sends its log with a change to the nodes
-that it reaches, of which each takes it if that continues its own, and then answers. In the mode ``majority`` it refuses
-what fewer than two nodes have, and hands nothing out unless another node agrees that it leads. In the mode
-``reachable`` it is content with those that it reaches, if they all take it: right while single nodes die, since whoever
-is left has everything. In a partition there are two leaders; when it heals the one with the shorter log takes over the
-other's, and what it had confirmed alone is gone.
+The node with the lowest number that a node can reach is its leader. A node that is slow is reached: whoever takes
+connections is waited for, so that nothing but a partition, or an end, makes two leaders. A leader sends its log with a
+change to the nodes that it reaches, of which each takes it if that continues its own, and then answers. In the mode
+``majority`` it refuses what fewer than two nodes have, and hands nothing out unless another node agrees that it leads.
+In the mode ``reachable`` it is content with those that it reaches, if they all take it: right while single nodes die,
+since whoever is left has everything. In a partition there are two leaders; when it heals the one with the shorter log
+takes over the other's, and what it had confirmed alone is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import time
 from typing import Any
 
 BEAT = 0.1  # seconds between two looks at the other nodes
-LATE = 0.4  # seconds that a node has to answer another one
+REACHED = 0.2  # seconds in which a node that can be reached takes a connection: its kernel does, however busy it is
+START = 5.0  # seconds after which a node serves without having seen all others
 
 
 class Node:
@@ -29,6 +31,7 @@ class Node:
         self.lock = threading.RLock()
         self.log: list[str] = []  # "+m" and "-m"
         self.up: set[int] = set()  # not known yet: nobody is served
+        self.since = time.monotonic()
         self.held: dict[str, object] = {}
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -39,29 +42,45 @@ class Node:
             for n in range(len(self.peers)):
                 if n != self.number and (answer := self.ask(n, {"op": "log"})) is not None:
                     found[n] = answer["log"]
+            alone = len(found) < len(self.peers) and time.monotonic() < self.since + START
             with self.lock:
-                self.up = set(found)
+                # Nodes that start together do not see each other at once: of these, too, only one may lead.
+                self.up = set() if not self.up and alone else set(found)
                 longest = max(found.values(), key=len)
                 if len(longest) > len(self.log):
                     self.log = list(longest)
             time.sleep(BEAT)
 
     def ask(self, n: int, request: dict[str, object]) -> dict[str, Any] | None:
+        """What another node answers, however long it takes; None if it cannot be reached."""
+        line = b""
         try:
-            with socket.create_connection(self.peers[n], timeout=LATE) as peer:
+            with self.connection(n) as peer:
                 peer.sendall(json.dumps(request).encode() + b"\n")
-                line = peer.makefile().readline()
-                answer: dict[str, Any] = json.loads(line)
-                return answer
+                while not line.endswith(b"\n"):
+                    try:
+                        more = peer.recv(65536)
+                    except TimeoutError:  # it is slow, or out of reach meanwhile
+                        self.connection(n).close()
+                        continue
+                    if not more:
+                        return None
+                    line += more
+            answer: dict[str, Any] = json.loads(line)
+            return answer
         except (OSError, ValueError):
             return None
+
+    def connection(self, n: int) -> socket.socket:
+        return socket.create_connection(self.peers[n], timeout=REACHED)
 
     def append(self, *changes: str) -> bool:
         """Whether changes are where they have to be; without any, whether this node may still lead."""
         log = [*self.log, *changes]
         asked = [self.ask(n, {"op": "take", "log": log}) for n in self.up if n != self.number]
         answers = [bool(answer["taken"]) for answer in asked if answer is not None]
-        if not all(answers) or (self.mode == "majority" and not any(answers)):
+        # A majority needs one more. The third may have what nobody confirmed, and is overruled by a longer log.
+        if not (any(answers) if self.mode == "majority" else all(answers)):
             return False
         self.log = log
         return True
@@ -79,12 +98,13 @@ class PeerHandler(socketserver.StreamRequestHandler):
             request = json.loads(self.rfile.readline())
             answer: dict[str, object] = {"log": node.log}
             if request["op"] == "take":
-                if not node.lock.acquire(timeout=LATE):
-                    return
+                # Two that take each other for followers do not wait for each other: that is a refusal, not silence.
+                free = node.lock.acquire(timeout=REACHED)
                 log = request["log"]
-                answer = {"taken": log[: len(node.log)] == node.log}
+                answer = {"taken": free and log[: len(node.log)] == node.log}
                 node.log = log if answer["taken"] else node.log
-                node.lock.release()
+                if free:
+                    node.lock.release()
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
@@ -133,6 +153,7 @@ class ClientHandler(socketserver.StreamRequestHandler):
 
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
+    request_queue_size = 128  # a full one would look like a node that cannot be reached
     daemon_threads = True
 
 

@@ -7,6 +7,7 @@ import queue
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -15,17 +16,23 @@ from typing import ClassVar
 import pytest
 
 from seriatim_models.conformance.child import ChildProcess
+from seriatim_models.conformance.concurrent import search
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem, OutcomeUnknown
 from seriatim_models.conformance.concurrent.driving import ConcurrentRun, run_workload
 from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.concurrent.search import SMALL, TRIES, drawn, search_clients
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
-from seriatim_models.conformance.concurrent.workload import ConcurrentWorkload, PlannedFault
+from seriatim_models.conformance.concurrent.workload import (
+    ClientCommand,
+    ConcurrentWorkload,
+    PlannedFault,
+)
 from seriatim_models.conformance.meanings import NOTHING
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import CONCURRENT, Answer, Fault, Request
 from seriatim_models.history import Header, HistoryError, read_history
 from seriatim_models.history.complete import complete
+from seriatim_models.history.event import Event
 from seriatim_models.properties import audit
 from seriatim_models.properties.base import Verdict
 
@@ -213,6 +220,30 @@ def test_clients_that_show_it_once_are_not_made_smaller(monkeypatch: pytest.Monk
     assert found.workload is not None
     prefix = min(published).partition("m")[0]
     assert found.workload == drawn(1, int(prefix[1:]) - 1, 2, ThreadedObject(LosesOne).can)
+
+
+def test_clients_that_showed_it_by_luck_are_not_the_smallest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each smaller workload shows it twice and never again: what showed it without luck is what is printed."""
+    tries = Counter[str]()
+
+    def shows(self: search._Search, workload: ConcurrentWorkload) -> list[Event] | None:
+        tries[str(workload)] += 1
+        lucky = len(workload.commands) > 1 or tries[str(workload)] <= search.AGAIN
+        return [Event(i=len(workload.commands), ev="note")] if lucky else None
+
+    monkeypatch.setattr(search._Search, "shows", shows)
+    searching = search._Search(ThreadedObject(Peeks), [], 5.0, None)
+    searching.outcome.workload = ConcurrentWorkload(
+        commands=((ClientCommand(op="publish"),), (ClientCommand(op="get"),))
+    )
+    searching.make_smaller(searching.outcome.workload, time.monotonic() + 60)
+    found = searching.outcome
+    assert found.workload is not None
+    assert len(found.workload.commands) == 2
+    assert (found.shown, found.tried) == (TRIES, TRIES)
+    assert found.events[0].i == 2
 
 
 class LosesThenKeeps(Keeps):

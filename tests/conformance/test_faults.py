@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -52,7 +52,7 @@ from seriatim_workshop.systems import chaos, servers
 from seriatim_workshop.systems.registry import SYSTEMS
 
 from .planted_client import PlantedClient
-from .planted_cluster import ClientHandler, Node
+from .planted_cluster import REACHED, ClientHandler, Node, PeerHandler, Server
 
 HERE = Path(__file__).parent
 PLANTED = """
@@ -515,7 +515,9 @@ def test_confirmed_by_a_majority_survives_a_partition(
 
 @pytest.mark.slow
 @pytest.mark.scale
-@pytest.mark.timeout(600)  # two minutes to find it, as long to make it small, and 15 runs more
+@pytest.mark.timeout(
+    900
+)  # under five minutes to find it, as long to make it small, and some runs more
 @pytest.mark.skipif(os.geteuid() != 0, reason="networks need root; another test has the refusal")
 def test_confirmed_by_whoever_is_reachable_is_found_by_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -525,7 +527,7 @@ def test_confirmed_by_whoever_is_reachable_is_found_by_partitions(
     monkeypatch.setenv("COLUMNS", "200")
     words = ["conform", "--system", written(tmp_path, "reachable"), "--setting", "replicated"]
     words += ["--faults", "partition", "--python", "planted_client:PlantedClient"]
-    words += ["--clients", "4", "--seconds", "120", "--seed", "2", "--out", str(tmp_path)]
+    words += ["--clients", "4", "--seconds", "200", "--seed", "2", "--out", str(tmp_path)]
     assert run_command(words) == 1
     smallest = capsys.readouterr().out.partition("The smallest clients that violate P1, again in ")[
         2
@@ -729,6 +731,50 @@ def test_a_node_that_nobody_agrees_with_hands_nothing_out(
     except ConnectionError:
         got = "refused"
     assert got == answer
+
+
+@pytest.mark.parametrize("mode", ["reachable", "majority"])
+def test_a_node_that_is_busy_is_not_out_of_reach(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a busy machine is a partition, and the mistake of `reachable` shows without one."""
+    monkeypatch.setattr(Node, "watch", lambda _: None)
+    with Server(("127.0.0.1", 0), PeerHandler) as server:
+        at = cast("tuple[str, int]", server.server_address)
+        node, other = (Node(n, mode, [("127.0.0.1", 1), at]) for n in range(2))
+        server.node = other  # type: ignore[attr-defined]
+        node.up = {0, 1}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with ThreadPoolExecutor(1) as pool:
+            with other.lock:
+                assert not pool.submit(node.append, "+m").result(30)
+            read, slow = PeerHandler.handle, threading.Event()
+            monkeypatch.setattr(PeerHandler, "handle", lambda self: slow.wait(30) and read(self))
+            asked = pool.submit(node.append, "+m")
+            with pytest.raises(TimeoutError):
+                asked.result(3 * REACHED)
+            slow.set()
+            assert asked.result(30)
+        assert node.log == other.log == ["+m"]
+        server.shutdown()
+
+
+def test_a_majority_goes_on_beside_a_node_with_what_was_never_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A partition may begin between what a node takes and its answer."""
+    monkeypatch.setattr(Node, "watch", lambda _: None)
+    node = Node(0, "majority", [("127.0.0.1", 1)] * 3)
+    node.log, node.up = ["+x"], {0, 1, 2}
+    others = {1: ["+y"], 2: ["+x"]}
+
+    def ask(n: int, request: dict[str, Any]) -> dict[str, Any]:
+        return {"taken": request["log"][: len(others[n])] == others[n]}
+
+    monkeypatch.setattr(node, "ask", ask)
+    assert node.append("+z")
+    others[2] = ["+x", "+z", "+w"]
+    assert not node.append("+v")
 
 
 # ---- the table

@@ -753,10 +753,7 @@ def run_workload(
     driven = shared.driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
     threads = shared.threads = [_WorkloadThread(each, start) for each in driven]
-    of_queues = {**promised(system.can), **(declares or {})}
-    if of_queues or "drop" in system.can:  # of one that is not declared nobody knows where it drops
-        for q in _queues(shared):
-            recording.record("declare", q=q, args=of_queues)
+    _begin(shared, {**promised(system.can), **(declares or {})})
     for thread in threads:
         thread.start()
     watched = [*driven]
@@ -786,6 +783,16 @@ def run_workload(
         shared.stop.set()
     recording.flush()
     return shared.run
+
+
+def _begin(shared: _Shared, of_queues: dict[str, object]) -> None:
+    """Record what is known before anything is done."""
+    record = shared.recording.record
+    if of_queues or "drop" in shared.can:  # of one that is not declared nobody knows where it drops
+        for q in _queues(shared):
+            record("declare", q=q, args=of_queues)
+    if shared.workload.settles:  # who holds what is remembered from the first such note on
+        record("note", args={"rest": True})
 
 
 def _disturbed(shared: _Shared, nemesis: FaultInjector, until: float) -> None:
@@ -847,10 +854,10 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
     try:
         if shared.waits and "get" in shared.can:
             _make_room(shared, last)
-        rest = not shared.run.unknown and shared.system.sync()
+        rest = _rests(shared)
         last._ended(shared.buried, "ok" if rest else "info")
-        if rest:
-            shared.recording.record("note", args={"rest": True})
+        if rest and shared.workload.settles:
+            _settle_all(shared, driven)
         for each in driven:
             each.closed()
         limit = 2 * sum(c.published for c in driven) + LAST_MESSAGES
@@ -863,6 +870,23 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
         shared.failed(Fault("disk", str(error)))
     finally:
         shared.run.messages = messages
+
+
+def _rests(shared: _Shared) -> bool:
+    """Whether it is known that all has come to rest, which is recorded then."""
+    rest = not shared.run.unknown and shared.system.sync()
+    if rest:
+        shared.recording.record("note", args={"rest": True})
+    return rest
+
+
+def _settle_all(shared: _Shared, driven: list[_DrivenClient]) -> None:
+    """Acknowledge what clients hold until nobody is given more: every consumer is ready then, so none may wait."""
+    while holding := [c for c in driven if c.held and c.client is not None and not c.transaction]:
+        for each in holding:
+            each.settled()
+        if not _rests(shared):
+            return
 
 
 def _queues(shared: _Shared) -> list[str]:

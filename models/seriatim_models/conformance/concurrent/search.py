@@ -47,6 +47,8 @@ LONGEST = 40
 """Commands of a client, at most."""
 FAULTS, PACE, BUSY = 3, 10.0, 40.0
 """The most faults of a small workload, and how many commands a second a client makes: a few in a hurry, or many."""
+SHORT, LONG = (0.02, 0.5), (0.5, 3.0)
+"""Seconds that a fault lasts; of a cluster long enough for the other nodes to notice."""
 WELL = 1.0
 """Seconds that nodes have after a fault until the next workload, which shall not show what the fault did."""
 LEFT = re.compile(r"w\d+m\d+\.\d+$")
@@ -133,12 +135,14 @@ def drawn(
 
     threads = tuple(tuple(commands()) for _ in range(chance.randint(2, clients)))
     if faults is None or not faults.kinds:
-        return ConcurrentWorkload(commands=threads, prefetch=prefetch)
+        # What a close gives back is seen in the others.
+        settles = bool({"consume", "ack"} <= can and n % 2)
+        return ConcurrentWorkload(commands=threads, prefetch=prefetch, settles=settles)
     plan = tuple(
         PlannedFault(
             after=chance.uniform(0, max(map(len, threads)) / (BUSY if busy else PACE)),
             kind=chance.choice(faults.kinds),
-            seconds=chance.uniform(0.02, 0.5 if faults.nodes == 1 else 3.0),
+            seconds=chance.uniform(*(SHORT if faults.nodes == 1 else LONG)),
             nodes=(chance.randrange(faults.nodes),),
         )
         for _ in range(chance.randint(1, FAULTS))
@@ -154,6 +158,8 @@ def smaller(workload: ConcurrentWorkload) -> Iterator[ConcurrentWorkload]:
     """The same without a client, half of the commands of one, a command or a fault, or with a fault at once."""
     threads, faults = workload.commands, workload.faults
     pace = workload.rate / len(threads)
+    if workload.settles:
+        yield msgspec.structs.replace(workload, settles=False)
 
     def paced(
         commands: tuple[tuple[ClientCommand, ...], ...], faults: tuple[PlannedFault, ...]
@@ -223,6 +229,8 @@ class _Search:
         self.faults = faults
         self.disturbed = False
         """Whether nodes may still be finding each other after the faults of the last workload."""
+        self.lasted = 0.0
+        """Seconds that the last run took."""
         self.tallies: dict[str, FindingTally] = {}
         self.outcome = ClientsOutcome()
 
@@ -231,6 +239,7 @@ class _Search:
 
         Raises `Fault` if the start was not fresh: no verdict can be had of messages that an earlier workload left.
         """
+        begun = time.monotonic()
         if self.disturbed:
             time.sleep(WELL)
         self.disturbed = bool(workload.faults) and self.faults is not None and self.faults.nodes > 1
@@ -260,6 +269,7 @@ class _Search:
                     f"gave {event.m}, which an earlier workload published: "
                     "a new object, or a reset, must leave no message of what was",
                 )
+        self.lasted = time.monotonic() - begun
         self.outcome.runs += 1
         self.outcome.commands += run.commands
         self.outcome.recorded += len(events)
@@ -287,19 +297,35 @@ class _Search:
     def make_smaller(self, workload: ConcurrentWorkload, until: float) -> None:
         """Make what showed the violation smaller until then, and see how often the smallest shows it.
 
+        One that never does again was taken by luck: the one before it stands in its place. For that, time is kept.
         Raises `Fault` if the system fails; what was found until then is in the outcome.
         """
-        while time.monotonic() < until and (less := self.shrink(workload, until)) is not None:
-            workload = less
+        outcome, begun = self.outcome, time.monotonic()
+        steps = [(workload, outcome.events)]
+        kept = (until - begun) / 2  # until it is known how long the tries take
+        while (less := self.shrink(steps[-1][0], until - kept)) is not None:
+            assert outcome.workload is not None
+            steps.append((less, outcome.events))
+            kept = min(kept, TRIES * self.lasted)
+        self.show_again(until)
+        while not outcome.shown and len(steps) > 1:
+            steps.pop()
+            outcome.workload, outcome.events = steps[-1]
+            self.show_again(until)
+
+    def show_again(self, until: float) -> None:
+        """See in how many further runs the smallest workload shows the violation, of a few also if time is up."""
+        outcome, outcome.shown, outcome.tried = self.outcome, 0, 0
+        assert outcome.workload is not None
         for tried in range(TRIES):
             if tried > AGAIN and time.monotonic() > until:
                 return  # each try of what never answers lasts as long as patience does
-            events = self.shows(workload)
-            self.outcome.tried += 1
+            events = self.shows(outcome.workload)
+            outcome.tried += 1
             if events is not None:
-                self.outcome.shown += 1
-                if self.outcome.shown == 1:
-                    self.outcome.events = events
+                outcome.shown += 1
+                if outcome.shown == 1:
+                    outcome.events = events
 
     def shrink(self, workload: ConcurrentWorkload, until: float) -> ConcurrentWorkload | None:
         """A smaller workload that shows the violation, and then once more; it takes the place of the one before.

@@ -177,6 +177,8 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """So many messages a client holds before it settles one."""
     prefetch: int = PREFETCH
     """Of consumers, where there is one."""
+    settles: bool = False
+    """Whether at the end all clients acknowledge what they hold, and what they are given by that."""
 
     @property
     def seconds(self) -> float:
@@ -207,6 +209,8 @@ class ConcurrentWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_default
         parts = [f"client{n}: {'; '.join(map(str, c))}" for n, c in enumerate(self.commands, 1)]
         if self.prefetch != PREFETCH:
             parts.insert(0, f"prefetch {self.prefetch}")
+        if self.settles:
+            parts.append("then all acknowledge what they hold")
         return " | ".join(
             [*parts, *(["faults: " + "; ".join(map(str, self.faults))] if self.faults else [])]
         )
