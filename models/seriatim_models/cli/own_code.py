@@ -75,12 +75,21 @@ def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionD
     where = f"{file}:{node.lineno}: {test}"
     arguments = [*node.args.posonlyargs, *node.args.args]
     arguments = arguments[1:] if "." in test else arguments  # without self
-    given = len(node.args.defaults)
+    given = len(node.args.defaults) + sum(map(_gives_a_mock, node.decorator_list))
     if len(arguments) > given:
         name = arguments[len(arguments) - given - 1].arg
         raise UsageError(
             f"{where} has the parameter {name}: a test that is explored takes no fixtures"
         )
+
+
+def _gives_a_mock(decorator: ast.expr) -> bool:
+    """Whether it is `patch(target)` or `patch.object(target, name)` of `unittest.mock`, which passes what it makes."""
+    if not isinstance(decorator, ast.Call) or any(k.arg == "new" for k in decorator.keywords):
+        return False
+    words = ast.unparse(decorator.func).split(".")
+    needed = 2 if words[-2:] == ["patch", "object"] else 1
+    return (words[-1] == "patch" or needed == 2) and len(decorator.args) == needed
 
 
 def own_runs(

@@ -10,10 +10,12 @@ import logging
 import operator
 import re
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.python import callers
 from seriatim_models.explorer.python.accesses import (
     CHANGING,
     ITERATING,
@@ -175,6 +177,8 @@ def _unobserved(
         library.read_deeply(args, site, divisible=True)
     if passes_on(module) or made_for_class(function):
         return
+    if module == "inspect" and function.__qualname__.startswith("Signature."):
+        return  # it puts arguments in their places, and looks into none
     thread = ex.current
     assert thread is not None
     if uses_files(module, function):
@@ -587,6 +591,7 @@ _special: dict[Any, Callable[..., Any]] = {
     next: _next,
     vars: _vars,
     len: lambda site, value: len(read(value, site)),
+    warnings.warn: callers.warn,
     **SPECIAL,
 }
 

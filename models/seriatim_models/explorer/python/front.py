@@ -39,7 +39,7 @@ from seriatim_models.explorer.python.execution import BESIDE_THREADS, LIFETIMES,
 from seriatim_models.explorer.python.places import Race
 from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write
-from seriatim_models.explorer.python.sandbox import Sources
+from seriatim_models.explorer.python.sandbox import SHARED_WITH_C, Sources
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.explore import Replay, Strategy
@@ -112,10 +112,15 @@ def check(
 
 
 def known_modules(names: Sequence[str]) -> None:
-    """Raise `Misuse` for a name of no module."""
+    """Raise `Misuse` for a name of no module, or of one that C code of the interpreter looks for by its name."""
     for name in names:
         if not _is_there(name):
             raise Misuse(f"modules={name!r}: there is no module of this name")
+        if name.partition(".")[0] in SHARED_WITH_C:
+            raise Misuse(
+                f"modules={name!r}: C code of the interpreter looks for this module by its name and keeps state or "
+                "classes in it, and would not find an observed copy: leave it out"
+            )
 
 
 def _is_there(module: str) -> bool:

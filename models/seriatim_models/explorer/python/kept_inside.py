@@ -46,6 +46,7 @@ from typing import Any, NamedTuple
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python import accesses
 from seriatim_models.explorer.python.accesses import library, named, now, record_of
+from seriatim_models.explorer.python.callers import namedtuple
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
     CONTENTS,
@@ -664,7 +665,7 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
     names = ("ChainMap", "Counter", "UserDict", "UserList")
     getters = observed_containers(operator, ("itemgetter",))
     observed = observed_containers(collections, names, _itemgetter=getters["itemgetter"])
-    copy.__dict__.update(observed)
+    copy.__dict__.update(observed, namedtuple=namedtuple)
     return copy
 
 

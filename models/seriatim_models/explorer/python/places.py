@@ -27,6 +27,7 @@ import contextvars
 import datetime
 import decimal
 import fractions
+import inspect
 import ipaddress
 import pathlib
 import re
@@ -57,7 +58,7 @@ IMMUTABLE: frozenset[Any] = frozenset(
 )  # fmt: skip
 UNCHANGING = (
     pathlib.PurePath, fractions.Fraction, uuid.UUID, zoneinfo.ZoneInfo, ipaddress._IPAddressBase, datetime.tzinfo,
-    datetime.timedelta, datetime.date, datetime.time, decimal.Decimal,
+    datetime.timedelta, datetime.date, datetime.time, decimal.Decimal, inspect.Signature, inspect.Parameter,
 )  # fmt: skip
 """Classes of the library whose objects never change, and those made from them."""
 _DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from seriatim_models.explorer.errors import Misuse, SkippedTest
 from seriatim_models.explorer.model.execution import refuse_unstarted
@@ -79,13 +80,17 @@ class Target:
         path = inspect.getsourcefile(function)
         if path is None or not Path(path).is_file():
             raise Misuse(f"the source of {name} cannot be found: put it into a file")
+        patched = sum(  # what `unittest.mock.patch` gives comes last
+            p.attribute_name is None and p.new is mock.DEFAULT
+            for p in getattr(test, "patchings", ())
+        )
         needed = [
             p.name
             for p in inspect.signature(function).parameters.values()
             if p.default is p.empty
             and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
             and p.name not in (given or {})
-        ]
+        ][: -patched or None]
         if needed and not name.count("."):
             raise Misuse(
                 f"{name} has the parameter {needed[0]}: a test is run many times, each time anew, so it takes no "
@@ -189,8 +194,7 @@ class PythonProgram:
             found = self._module(ex)
             for part in self.target.name.split("."):
                 found = _member(found, part)
-            while hasattr(found, "__wrapped__"):
-                found = found.__wrapped__
+            found = getattr(getattr(found, "hypothesis", None), "inner_test", found)
             result = found(*self.target.args, **copy.deepcopy(dict(self.target.given)))
             if inspect.iscoroutine(result):
                 result = self.sandbox.load(ex, "asyncio").run(result)

@@ -63,6 +63,9 @@ def _copied(module: types.ModuleType) -> types.ModuleType:
 
 REBOUND: dict[str, tuple[str, ...]] = {
     "dataclasses": ("dataclass", "make_dataclass", "_process_class", "_get_field", "_is_type"),
+    "enum": ("global_enum",),
+    "inspect": ("getmodule",),
+    "pkgutil": ("resolve_name", "get_data"),
     "typing": ("get_type_hints",),
 }
 """Functions that look for the modules of classes, which may be observed ones, in `sys.modules`."""
@@ -205,6 +208,10 @@ class Modules(MutableMapping[str, Any]):
         if found is None:
             raise KeyError(name)
         return found
+
+    def copy(self) -> dict[str, Any]:
+        """A dict of all that there is now."""
+        return dict(self)
 
     def __setitem__(self, name: str, module: Any) -> None:
         ex, _ = here()

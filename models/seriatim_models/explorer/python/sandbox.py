@@ -43,7 +43,9 @@ from seriatim_models.explorer.python.provided import (
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
 
 OF_THE_LIBRARY = frozenset(
-    ("queue", "concurrent", "concurrent.futures", "concurrent.futures._base", "concurrent.futures.thread", "sched")
+    ("queue", "concurrent", "concurrent.futures", "concurrent.futures._base", "concurrent.futures.thread", "sched",
+     "unittest", "unittest.case", "unittest.async_case", "unittest.mock", "unittest.util",
+     "unittest._log")
 )  # fmt: skip
 """Modules of the standard library that are observed."""
 
@@ -53,7 +55,7 @@ def of_the_library(name: str) -> bool:
     return name in OF_THE_LIBRARY or asyncio_state.is_asyncio(name)
 
 
-STATELESS = frozenset(("queue", "concurrent.futures._base"))
+STATELESS = frozenset(("queue", "concurrent.futures._base", "unittest.case", "unittest.util"))
 """Observed modules without state of their own: executed once in a search."""
 
 NOT_OBSERVED = (
@@ -65,6 +67,14 @@ NOT_OBSERVED = (
     "hypothesis",
 )
 """Never observed unless they are named."""
+
+SHARED_WITH_C = frozenset(
+    ("warnings", "_py_warnings", "copyreg", "encodings", "json", "numbers", "zoneinfo", "signal", "socket", "ssl")
+)  # fmt: skip
+"""Modules of which C code takes the real one: the filters of warnings, `JSONDecodeError`, the registry of `Number`.
+
+The last three change `sys.modules` under their own name when they are executed.
+"""
 
 INSTALLED = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -153,6 +163,11 @@ def _spec(name: str, search_path: Sequence[str] | None) -> ModuleSpec | None:
         if spec is not None:
             return spec
     return None
+
+
+def _is_namespace(module: Any) -> bool:
+    """Whether a module is a package without a source of its own."""
+    return hasattr(module, "__path__") and getattr(module, "__file__", None) is None
 
 
 def outside(function: Callable[[], Any]) -> Any:
@@ -252,8 +267,7 @@ class Sandbox:
         if module is not None:
             return module
         found = None
-        namespace = getattr(parent, "__file__", "") is None  # a package without a source of its own
-        if parent is None or namespace or MARK in vars(parent):
+        if parent is None or _is_namespace(parent) or MARK in vars(parent):
             path = None if parent is None else getattr(parent, "__path__", None)
             found = outside(lambda: self.sources.find(name, path))
         if found is None:
@@ -270,6 +284,8 @@ class Sandbox:
         else:
             module = outside(lambda: PROVIDED[name](ex))
         ex.modules[name] = module
+        if name in REBOUND and "importlib" in module.__dict__:
+            module.__dict__["importlib"] = self.load(ex, "importlib")
         if name == "sys":
             module.__dict__["modules"] = self.modules
         elif name == "importlib":
@@ -300,8 +316,15 @@ class Sandbox:
         if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         module = outside(lambda: importlib.import_module(name))
+        if _is_namespace(module):
+            # Its attributes are modules, which may be observed: of the real one they would be the real ones.
+            known = {n: v for n, v in vars(module).items() if n.startswith("__")}
+            module = types.ModuleType(name)
+            module.__dict__.update(known)
         ex.modules[name] = module
-        if name in asyncio_state.REAL or (parent is not None and parent.__name__ in PROVIDED):
+        if parent is not None and (
+            name in asyncio_state.REAL or parent.__name__ in PROVIDED or _is_namespace(parent)
+        ):
             setattr(parent, name.rpartition(".")[2], module)
         return module
 

@@ -1,0 +1,64 @@
+"""What the library finds out from the frame of its caller, which in rewritten code is one of the explorer's."""
+
+from __future__ import annotations
+
+import collections
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+from seriatim_models.explorer.model.guard import HARNESS
+
+
+def caller(level: int = 1) -> types.FrameType | None:
+    """The frame of the program or library that calls, or one so much farther out; None if there are not so many."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not Path(frame.f_code.co_filename).is_relative_to(HARNESS):
+            level -= 1
+            if level <= 0:
+                return frame
+        frame = frame.f_back
+    return None
+
+
+def warn(
+    site: int,
+    message: Any,
+    category: Any = None,
+    stacklevel: int = 1,
+    source: Any = None,
+    **options: Any,
+) -> None:
+    """`warnings.warn` for the line of the program that calls it: the filters go by line and module."""
+    frame = caller(max(stacklevel, 1))
+    if options or frame is None or not _is_category(message, category):
+        warnings.warn(message, category, stacklevel, source, **options)
+        return
+    warnings.warn_explicit(
+        message,
+        type(message) if isinstance(message, Warning) else category or UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__", "<string>"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+        None,
+        source,
+    )
+
+
+def _is_category(message: Any, category: Any) -> bool:
+    """Whether `warn` takes it, and raises nothing."""
+    if isinstance(message, Warning) or category is None:
+        return True
+    return isinstance(category, type) and issubclass(category, Warning)
+
+
+def namedtuple(typename: str, field_names: Any, **options: Any) -> Any:
+    """`collections.namedtuple` in the module that calls it."""
+    frame = caller()
+    if options.get("module") is None and frame is not None:
+        options["module"] = frame.f_globals.get("__name__")
+    return collections.namedtuple(typename, field_names, **options)
