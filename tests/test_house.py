@@ -297,7 +297,7 @@ def test_spark_stays_under_the_pipeline() -> None:
 RUNS_WHAT_IT_IS_GIVEN = {
     "seriatim_models.cli.lesson_runner": "exec: a lesson is a program that the reader types or names",
     "seriatim_models.programs.mutant_modules": "exec: the reference's own source with one edit",
-    "seriatim_workshop.formal.concrete": "exec: formulas of spec/induction, translated into functions",
+    "seriatim_workshop.formal.source": "exec: formulas of spec/induction, translated into functions",
     "seriatim_workshop.planted.mistakes": "exec: the project's own source with one edit",
     "seriatim_workshop.corpus.by_peers": "exec: our own drivers of the corpus, cut at their threads",
     "seriatim_models.explorer.python.sandbox": "exec: the user's own modules, which a test imports anyway",

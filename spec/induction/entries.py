@@ -889,6 +889,18 @@ def nobody_takes_it_away(s: SymbolicState, after: SymbolicState, e: Term, c: Ter
     return Implies(And(s.holds(c, e), Not(after.holds(c, e))), after.actor() == c)
 
 
+@SYSTEM.step("SP-1", c=Consumer)
+def a_pointer_moves_afresh(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """A pointer that moves is an object that was never there before, so that no older read of it can be exchanged; it
+    goes back for a consumer that acquires only, and to the place of an entry.
+    """
+    new = after.mark(c)
+    fresh = And(new != s.mark(c), Not(s.used(new)), after.used(new))
+    entry = some(Entry, lambda e: And(linked(s, e), s.place(e) == after.pointer(c)))
+    back = Implies(after.pointer(c) < s.pointer(c), And(s.acquires(c), entry))
+    return Implies(after.pointer(c) != s.pointer(c), And(fresh, back))
+
+
 @SYSTEM.step("SO-4", c=Consumer)
 def browsers_go_on(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
     """The pointer of a browser never goes back."""

@@ -563,6 +563,27 @@ def nobody_sleeps_in_notified(s: SymbolicState, c: Term) -> Term:
     return Implies(quiet(s), s.listed(c) != NOTIFIED)
 
 
+def is_woken(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """In this step the thread binds itself to wake the consumer."""
+    return And(after.giving(t, c), Not(s.giving(t, c)))
+
+
+@SYSTEM.step("WK-2", t=Thread, c=Consumer, d=Consumer)
+def one_is_woken_and_the_walk_is_over(
+    s: SymbolicState, after: SymbolicState, t: Term, c: Term, d: Term
+) -> Term:
+    """A step wakes one consumer at most, and with it the walk ends that came to it: no herd of those that acquire."""
+    once = Implies(is_woken(s, after, t, d), c == d)
+    return Implies(is_woken(s, after, t, c), And(Not(after.walking(t)), once))
+
+
+@SYSTEM.step("WK-3", t=Thread, c=Consumer)
+def only_the_interested_are_woken(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """Who is woken was in Interested, and is in Notified from then on: not woken again before it rests there anew."""
+    moves = And(s.listed(c) == INTERESTED, after.listed(c) == NOTIFIED)
+    return Implies(is_woken(s, after, t, c), moves)
+
+
 # ---- what is possible
 
 

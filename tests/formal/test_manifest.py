@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from seriatim_models.properties import PROPERTIES
-from seriatim_workshop.formal import SPEC, manifest, page
+from seriatim_workshop.formal import SPEC, coverage, manifest, page
 from seriatim_workshop.formal.assumptions import ASSUMPTIONS
 from seriatim_workshop.formal.induction import lemmas
 from seriatim_workshop.formal.theory import load
@@ -66,6 +66,16 @@ def test_each_broken_variant_and_each_bound_is_explained_in_the_head_of_its_mode
             if run.file == model.file and run.kind == "fails":
                 flags = {flag.removeprefix("-D").partition("=")[0] for flag in run.flags}
                 assert flags <= set(model.flags), f"{run.name}: {flags} not in {set(model.flags)}"
+
+
+def test_each_promise_of_the_queue_is_proved_or_says_what_of_it_is_not() -> None:
+    rows = [line.split(" | ") for line in coverage.table().splitlines()[2:]]
+    assert [row[0].removeprefix("| ") for row in rows] == [*coverage.promises()]
+    assert set(coverage.NOT_IN_Z3) == {*coverage.promises()}
+    for row in rows:
+        claims = row[1] not in ("none", "") and "invariant" not in row[1]
+        assert claims or not row[4].startswith("nothing"), f"{row[0]}: z3 proves nothing of it"
+        assert row[3].split()[0] != "0"
 
 
 def test_the_tables_of_the_page_are_up_to_date() -> None:

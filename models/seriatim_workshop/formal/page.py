@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from seriatim_workshop.formal import SPEC, manifest, theory
+from seriatim_workshop.formal import SPEC, coverage, manifest, theory
 from seriatim_workshop.formal.assumptions import ASSUMPTIONS, Assumption
 from seriatim_workshop.formal.pairs import PAIRS
 from seriatim_workshop.formal.theory import TransitionSystem
@@ -202,7 +202,13 @@ def bounds() -> str:
     return "\n".join(rows)
 
 
-TABLES = {"overview": overview, "assumptions": assumptions, "rules": rules, "bounds": bounds}
+TABLES = {
+    "overview": overview,
+    "promises": coverage.table,
+    "assumptions": assumptions,
+    "rules": rules,
+    "bounds": bounds,
+}
 
 
 def renewed(page: str) -> str:
