@@ -11,12 +11,13 @@ an error, Ctrl-C or SIGTERM leave the file as it was before; after SIGKILL there
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -46,6 +47,14 @@ def not_text(name: str) -> bool:
 def text_of(name: str) -> str:
     """A name as the system gave it, with those bytes that are no UTF-8 as ``\\xNN``."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an exception of somebody else's; a class may have one whose text raises another."""
+    try:
+        return str(error)
+    except Exception as why:
+        return f"its text cannot be made: {type(why).__name__}"
 
 
 def check_file(path: Path, error: Fault = BadFile) -> None:
@@ -98,6 +107,16 @@ def read_document(
 ) -> T:
     """The JSON document in a file; `fault` says what a file without one is. Raises `error`."""
     return decoded(read_whole(path, most, error), type, f"{path}: {fault}", error)
+
+
+# Any: plain data and structs
+def encoded(value: Any) -> bytes:
+    """JSON; half a character, which code of somebody else's may give us and JSON cannot hold, becomes U+FFFD."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 @contextmanager

@@ -128,6 +128,37 @@ def test_every_description_can_be_read_and_says_where_its_program_is_from(name: 
         ('origin = "this folder"', 'origin = "x"\nports = []', "ports: a system needs one"),
         ('origin = "this folder"', 'origin = "x"\nready = "http"', "ready: 'http' is none of its"),
         ("reach =", "reach", "planted.toml: "),
+        ("{{data}}", "{{data[0]}}", "start: '{data[0]}': no value for 'data[0]'"),
+        ("{{data}}", "{{data.__class__}}", "no value for 'data.__class__'"),
+        ("{{data}}", "{{data:>999999999}}", "no value for 'data:>999999999'"),
+        ("{{data}}", "\\u0000", "start: '\\x00' has a NUL in it"),
+        ('origin = "this folder"', 'origin = "x"\nprepare = [[]]', "prepare: a command is empty"),
+        (
+            'origin = "this folder"',
+            'origin = "x"\nfiles = {{"../x" = ""}}',
+            "files: '../x' is not in the folder",
+        ),
+        (
+            'origin = "this folder"',
+            'origin = "x"\nfiles = {{"/x" = ""}}',
+            "files: '/x' is not in the folder",
+        ),
+        (
+            'origin = "this folder"',
+            'origin = "x"\nfiles = {{"" = ""}}',
+            "files: '' is not in the folder",
+        ),
+        (
+            'origin = "this folder"',
+            'origin = "x"\nenvironment = {{"A=B" = ""}}',
+            "environment: 'A=B' is no name",
+        ),
+        (
+            'origin = "this folder"',
+            'origin = "x"\nenvironment = {{"A" = "\\u0000"}}',
+            "environment: '\\x00' has a NUL",
+        ),
+        ('id = "planted"', 'id = "../planted"', "id: '../planted' is not letters"),
     ],
 )
 def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, why: str) -> None:

@@ -29,7 +29,7 @@ from seriatim_models.report.terminal import quantity
 )
 @click.argument("folder", metavar="DIR")
 @number_option("--events", "At least so many.", COUNT, 100_000)
-@number_option("--queues", "Over so many queues.", COUNT, 100)
+@number_option("--queues", "Over so many queues.", click.IntRange(1, 1_000_000), 100)
 @click.option(
     "--hot",
     type=click.FloatRange(0, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.files import write_whole
+from seriatim_models.files import BadFile, read_document, write_whole
 
 
 def file() -> Path:
@@ -19,8 +19,8 @@ def file() -> Path:
 
 def names() -> set[str]:
     """The names of the chapters; none if the file is not there or is none of ours."""
-    with contextlib.suppress(OSError, RuntimeError, msgspec.DecodeError):
-        return msgspec.json.decode(file().read_bytes(), type=set[str])
+    with contextlib.suppress(OSError, RuntimeError, BadFile):
+        return read_document(file(), set[str], "holds no names")
     return set()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shutil
 import signal
 import sys
@@ -21,12 +22,14 @@ from seriatim_models.cli.console import WIDTH_LEAST
 from seriatim_models.cli.usage_errors import UsageError, in_words, sentence_of
 from seriatim_models.extras import lacking
 from seriatim_models.files import not_text, text_of
-from seriatim_models.report.visible import visible
+from seriatim_models.report.visible import one_line, shortened, visible
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 TERMINATED = 143
 USAGE = 2
+NAME_MAX = 4096
+"""Characters of a word that is shown whole in a sentence: no path has more."""
 
 # Taken before anything is explored: while it is, these names are refused to the program and to a handler that meets it.
 _handle, _kill = signal.signal, os.kill
@@ -52,7 +55,13 @@ class _Output(io.FileIO):
 
 
 def checked_outputs() -> None:
-    """Replace standard output and standard error by streams that raise `OutputError`. For a process of its own."""
+    """Replace standard output and standard error by streams that raise `OutputError`. For a process of its own.
+
+    Sizes of the terminal that are no numbers are forgotten: rich ends at some.
+    """
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch(r"[0-9]{1,9}", os.environ.get(name, "")):
+            os.environ.pop(name, None)
     for number, name in ((1, "stdout"), (2, "stderr")):
         before = getattr(sys, name)
         if (
@@ -103,6 +112,8 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
     given = sys.argv[1:] if arguments is None else arguments
     try:
         for argument in given:
+            if "\0" in argument:
+                raise UsageError(f"{one_line(argument)} has a NUL in it, which no name has")
             if not_text(argument):
                 raise UsageError(
                     f"{text_of(argument)} is not UTF-8; a file of that name needs another"
@@ -124,7 +135,9 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
         return INTERRUPTED
     except OutputError as error:
         return _output_lost(error)
-    except Exception as error:
+    except (
+        BaseException
+    ) as error:  # also SystemExit: only code of somebody else's ends a command so
         if why := _surroundings(error):
             _say(why)
             return USAGE
@@ -136,16 +149,23 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
 
 
 def _main(app: click.Command, arguments: Sequence[str] | None) -> object:
-    """What the command returns. Raises what it raises: click takes each `EOFError` for the end of what is typed."""
+    """What the command returns. Raises what it raises: click takes each `EOFError` for the end of what is typed, and
+    ends the process where a pipe has broken, and after the help for who gave no arguments.
+    """
     try:
         return app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
+    except SystemExit as error:
+        if isinstance(error.__context__, click.ClickException):
+            return error.code
+        raise (error.__context__ or error) from None
     except click.Abort as error:
-        if isinstance(error.__cause__, EOFError):
-            raise error.__cause__ from None
+        why = error.__cause__ or error.__context__
+        if isinstance(why, EOFError):
+            raise why from None
         raise
 
 
-def _surroundings(error: Exception) -> str:
+def _surroundings(error: BaseException) -> str:
     """What the machine lacks, or a property of the user's did, in a sentence, if `error` comes of it; else nothing."""
     if (own := sys.modules.get("seriatim_models.properties.own")) and (
         why := own.raised_in_own(error)
@@ -171,12 +191,14 @@ def _surroundings(error: Exception) -> str:
 
 
 def _say(sentence: str) -> None:
-    said = f"seriatim: {visible(sentence)}"
+    said = f"seriatim: {visible(shortened(sentence, NAME_MAX))}"
     if os.environ.get("COLUMNS", "").isdigit() or sys.stderr.isatty():
         width = max(shutil.get_terminal_size().columns, WIDTH_LEAST)
         said = "\n".join(_folded(line, width) for line in said.splitlines())
-    with suppress(OSError, OutputError):
+    try:
         click.echo(said, err=True)
+    except (OSError, OutputError):  # what is left of it would be written at the end, and fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _folded(line: str, width: int) -> str:

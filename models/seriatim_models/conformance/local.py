@@ -27,6 +27,7 @@ from seriatim_models.conformance.protocol import (
     Request,
     abilities,
 )
+from seriatim_models.files import message_of
 
 # Any: other people's objects, of which only the methods that they have are called
 Implementation = Any
@@ -333,7 +334,7 @@ def load(where: str) -> Factory:
 
 def one_line(error: BaseException) -> str:
     """An exception in one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"{type(error).__name__}: {message_of(error)}".splitlines()[0]
 
 
 def answer_of(value: object) -> Answer:

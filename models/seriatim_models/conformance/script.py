@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from seriatim_models.conformance.protocol import NAME_MAX
-from seriatim_models.files import read_document, write_whole
+from seriatim_models.files import encoded, read_document, write_whole
 
 SCHEMA = "seriatim-script/1"
 STEPS_MAX = 10_000
@@ -150,8 +150,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def write_script(path: Path, script: Script) -> None:
     """Save a script."""
-    encoded = msgspec.json.encode(script)
-    write_whole(path, msgspec.json.format(encoded, indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(encoded(script), indent=1) + b"\n")
 
 
 def read_script(path: Path) -> Script:

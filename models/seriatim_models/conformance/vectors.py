@@ -16,7 +16,7 @@ from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.system import System
 from seriatim_models.conformance.vector_scripts import VectorScript, all_scripts
-from seriatim_models.files import read_document
+from seriatim_models.files import encoded, read_document
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.programs.fair_simulation import TABLES
@@ -213,7 +213,7 @@ def observe(system: System) -> dict[str, list[RequestOutcome]]:
 
 def encode(value: object) -> bytes:
     """JSON to be read by people too."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+    return msgspec.json.format(encoded(value), indent=1) + b"\n"
 
 
 def read_observed(path: Path) -> dict[str, list[RequestOutcome]]:

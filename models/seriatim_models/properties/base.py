@@ -89,6 +89,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             why, events = min(
                 violations, key=lambda v: (len(v[1]), v[1][-1].i if v[1] else 0, v[0])
             )
+            if not isinstance(why, str) or not all(isinstance(e, Event) for e in events):
+                raise TypeError("a violation is a text and the events that show it")
             return Finding(
                 property=property,
                 verdict=Verdict.VIOLATED,
@@ -232,7 +234,10 @@ class WholeHistory(Property[list[Event]]):
 
     def finish(self, summary: list[Event]) -> Finding:
         bad: Violations = []
-        return Finding.of(self.id, self.cases(summary, bad), bad)
+        tested = self.cases(summary, bad)
+        if not isinstance(tested, int) or tested < 0:
+            raise TypeError(f"cases must return how many there were, not {tested!r}")
+        return Finding.of(self.id, tested, bad)
 
     def cases(self, events: list[Event], bad: Violations) -> int:
         """Put violations into `bad`; return how many cases were tested."""

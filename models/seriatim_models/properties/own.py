@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from seriatim_models.files import message_of
 from seriatim_models.properties.base import AnyProperty, Property
 from seriatim_models.source_files import unloaded_module
 
@@ -29,6 +30,9 @@ GROUP = "seriatim.properties"
 
 FILES: set[str] = set()
 """The files of the properties that were loaded: what is raised in one is no fault of this package."""
+
+CLASSES: set[type] = set()
+"""The classes of these properties."""
 
 NEEDED = ("id", "sentence", "source", "reads")
 """What every property declares."""
@@ -51,8 +55,8 @@ def load_property(named: str) -> AnyProperty:
         if not issubclass(found, Property):
             raise PropertyError(f"{named}: the class {found.__name__} is no Property")
         try:
-            found = found()
-        except TypeError as error:
+            found = _run(where or named, found)
+        except PropertyError as error:
             raise PropertyError(f"{named}: cannot be made without arguments: {error}") from error
     if not isinstance(found, Property):
         raise PropertyError(
@@ -63,6 +67,9 @@ def load_property(named: str) -> AnyProperty:
         raise PropertyError(
             f"{named}: declares no {', no '.join(missing)}; a property says {', '.join(NEEDED)}"
         )
+    for key in ("id", "sentence", "source", "kind"):
+        if not isinstance(text := getattr(found, key), str) or not text:
+            raise PropertyError(f"{named}: its {key} is {text!r}, and must be a text")
     for method, base in (("initial", "SequentialModel"), ("step", "SequentialModel")):
         own = getattr(type(found), method, None)
         if own is not None and own.__qualname__ == f"{base}.{method}":
@@ -82,6 +89,7 @@ def load_properties(named: tuple[str, ...], beside: tuple[AnyProperty, ...]) -> 
             )
         taken[found.id] = name
         out.append(found)
+        CLASSES.add(type(found))
         with suppress(OSError, TypeError):  # made in a shell, or written in C
             FILES.add(os.path.realpath(inspect.getfile(type(found))))
     return out
@@ -89,10 +97,16 @@ def load_properties(named: tuple[str, ...], beside: tuple[AnyProperty, ...]) -> 
 
 def raised_in_own(error: BaseException) -> str:
     """Where a property from outside raised the exception, in a sentence; empty if none did."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if os.path.realpath(frame.filename) in FILES:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return f"{frame.filename}, line {frame.lineno}, in {frame.name} of a property of yours: {what}"
+    what = ": ".join(filter(None, (type(error).__name__, message_of(error))))
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        code, judge = frame.f_code, frame.f_locals.get("self")
+        if os.path.realpath(code.co_filename) in FILES:
+            return (
+                f"{code.co_filename}, line {line}, in {code.co_name} of a property of yours: {what}"
+            )
+        # What a method of it returned was of no use here.
+        if type(judge) in CLASSES:
+            return f"{type(judge).__name__}, a property of yours: {what}"
     return ""
 
 
@@ -117,14 +131,16 @@ def _run(where: str, load: Any) -> Any:
         return load()
     except SyntaxError as error:
         raise PropertyError(f"{error.filename}, line {error.lineno}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and error.name and where.startswith(error.name):
             raise PropertyError(
                 f"{where}: there is no such module; a file is named file.py:Name"
             ) from error
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise PropertyError(
-            f"{last.filename}, line {last.lineno}: {type(error).__name__}: {error}"
+            f"{last.filename}, line {last.lineno}: {type(error).__name__}: {message_of(error)}"
         ) from error
 
 

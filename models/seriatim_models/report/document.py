@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from seriatim_models.files import encoded
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import intervals
 from seriatim_models.report.model import AuditRun, MutantRun, ProgramRun, Report
@@ -70,7 +71,7 @@ def encode(report: Report) -> bytes:
 
 def indented(value: object) -> bytes:
     """Plain data as JSON that people can read too."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    return msgspec.json.format(encoded(value), indent=2) + b"\n"
 
 
 def _results(report: Report) -> Iterator[Json]:

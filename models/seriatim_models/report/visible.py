@@ -43,11 +43,11 @@ def in_a_line(text: str) -> str:
     return one_line(shortened(text))
 
 
-def shortened(text: str) -> str:
-    """The text with each word that is longer than `LONG` cut to its two ends."""
-    if len(text) <= LONG:
+def shortened(text: str, most: int = LONG) -> str:
+    """The text with each word of more than `most` characters cut to its two ends."""
+    if len(text) <= most:
         return text
-    return " ".join(_short(word) for word in text.split(" "))
+    return " ".join(_short(word, most) for word in text.split(" "))
 
 
 def titled(text: str) -> Markup | str:
@@ -58,6 +58,6 @@ def titled(text: str) -> Markup | str:
     return Markup('<span title="{}">{}</span>').format(visible(text), escape(visible(short)))
 
 
-def _short(word: str) -> str:
+def _short(word: str, most: int) -> str:
     first, last = _ENDS
-    return word if len(word) <= LONG else f"{word[:first]}...{word[-last:]}"
+    return word if len(word) <= most else f"{word[:first]}...{word[-last:]}"

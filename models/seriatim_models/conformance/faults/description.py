@@ -30,8 +30,10 @@ A brace itself is written twice.
 
 from __future__ import annotations
 
+import re
+import string
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -130,30 +132,63 @@ def parse_description(text: str, where: str) -> SystemDescription:
         found = msgspec.convert(tomllib.loads(text), SystemDescription)
     except (ValueError, RecursionError) as error:
         raise DescriptionError(f"{where}: {error}") from None
-    if found.format != FORMAT:
-        raise DescriptionError(
-            f"{where}: format: {found.format!r} cannot be read; known is {FORMAT}"
-        )
-    if not found.start:
-        raise DescriptionError(f"{where}: start: the command is empty")
-    if not found.ports:
-        raise DescriptionError(f"{where}: ports: a system needs one at least")
-    if not 1 <= found.nodes <= NODES_MAX:
-        raise DescriptionError(f"{where}: nodes: {found.nodes} is not between 1 and {NODES_MAX}")
-    if found.ready and found.ready not in found.ports:
-        raise DescriptionError(f"{where}: ready: {found.ready!r} is none of its ports")
-    for key, texts in _patterns(found).items():
-        for each in texts:
-            try:
-                filled(each, _any_value(found))
-            except (KeyError, ValueError, IndexError, AttributeError) as error:
-                raise DescriptionError(f"{where}: {key}: {each!r}: no value for {error}") from None
+    for fault in (*_faults(found), *_faults_of_patterns(found)):
+        raise DescriptionError(f"{where}: {fault}")
     return found
+
+
+def _faults(found: SystemDescription) -> Iterator[str]:
+    """What is wrong with a description: the key, and why."""
+    if found.format != FORMAT:
+        yield f"format: {found.format!r} cannot be read; known is {FORMAT}"
+    if not re.fullmatch(r"\w[\w.-]*", found.id):
+        yield f"id: {found.id!r} is not letters, digits, _, - and points"
+    if not found.start:
+        yield "start: the command is empty"
+    if [] in found.prepare:
+        yield "prepare: a command is empty"
+    if not found.ports:
+        yield "ports: a system needs one at least"
+    if not 1 <= found.nodes <= NODES_MAX:
+        yield f"nodes: {found.nodes} is not between 1 and {NODES_MAX}"
+    if found.ready and found.ready not in found.ports:
+        yield f"ready: {found.ready!r} is none of its ports"
+    for name in found.files:
+        parts = Path(name).parts
+        if not parts or Path(name).is_absolute() or ".." in parts:
+            yield f"files: {name!r} is not in the folder of the system"
+    for name in {*found.environment, *(n for s in found.setting.values() for n in s.environment)}:
+        if not name or "=" in name or "\0" in name:
+            yield f"environment: {name!r} is no name of a variable"
+
+
+def _faults_of_patterns(found: SystemDescription) -> Iterator[str]:
+    """What is wrong with the texts of a description that have names in braces."""
+    known = _any_value(found)
+    for key, texts in _patterns(found).items():
+        for text in texts:
+            if "\0" in text:
+                yield f"{key}: {text!r} has a NUL in it"
+            try:
+                unknown = _not_plain(text, known)
+            except ValueError as error:
+                yield f"{key}: {text!r}: {error}"
+                continue
+            if unknown is not None:
+                yield f"{key}: {text!r}: no value for {unknown!r}"
 
 
 def filled(text: str, values: Mapping[str, object]) -> str:
     """A text with the values of the names in braces."""
     return text.format_map(values)
+
+
+def _not_plain(text: str, values: Mapping[str, object]) -> str | None:
+    """What stands in a text's braces and is not just one of the names, such as an attribute of its value."""
+    for _, name, spec, how in string.Formatter().parse(text):
+        if name is not None and (name not in values or spec or how):
+            return name + (f"!{how}" if how else "") + (f":{spec}" if spec else "")
+    return None
 
 
 def _any_value(description: SystemDescription) -> dict[str, str]:

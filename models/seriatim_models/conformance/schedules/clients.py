@@ -23,7 +23,7 @@ import msgspec
 
 from seriatim_models.conformance.local import declared, getter
 from seriatim_models.conformance.script import ScriptError
-from seriatim_models.files import read_document, write_whole
+from seriatim_models.files import encoded, read_document, write_whole
 
 SCHEMA = "seriatim-clients/1"
 QUEUE = "q"
@@ -404,7 +404,7 @@ class SavedClients(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_clients(path: Path, saved: SavedClients) -> None:
     """Save a case."""
-    write_whole(path, msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(encoded(saved), indent=1) + b"\n")
 
 
 def read_clients(path: Path) -> SavedClients:

@@ -28,6 +28,7 @@ from seriatim_models.explorer.python.execution import BESIDE_THREADS, PythonExec
 from seriatim_models.explorer.python.places import where
 from seriatim_models.explorer.python.primitives import Lock, here
 from seriatim_models.explorer.python.threads import FIRST_IDENT, user_traceback
+from seriatim_models.files import message_of
 
 LOOP = str(Path(__file__).with_name("sandbox_loop.py"))
 """The file that stands for the loops of the platform."""
@@ -211,7 +212,7 @@ def _message(context: dict[str, Any]) -> str:
     error = context.get("exception")
     task = context.get("task") or context.get("future")
     who = f" ({name_of(task)})" if hasattr(task, "_coro") else ""
-    what = "" if error is None else f": {type(error).__name__}: {error}"
+    what = "" if error is None else f": {type(error).__name__}: {message_of(error)}"
     return f"{context.get('message') or 'unhandled exception'}{who}{what}"
 
 

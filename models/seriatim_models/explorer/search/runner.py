@@ -19,6 +19,7 @@ from seriatim_models.explorer.trace import termination
 from seriatim_models.explorer.trace.counterexample import Violation
 from seriatim_models.explorer.trace.foata import NormalForm, TraceSample
 from seriatim_models.explorer.trace.replay_run import follow
+from seriatim_models.files import message_of
 
 CUT_SHORT = ("cut", "failed", "livelock")
 """Ends after which the checks of a program are not asked: it was not over."""
@@ -128,12 +129,13 @@ class Runner(ProgramUnderTest):
         wrong: list[Violation] = []
         for failure in ex.failures:
             if isinstance(failure.error, AssertionError):
-                what: object = str(failure.error) or f"assertion failed in {failure.thread}"
+                what: object = message_of(failure.error) or f"assertion failed in {failure.thread}"
                 wrong.append(Violation("property", what))
             else:
                 kind = type(failure.error).__name__
                 where = raised_at(failure.error)
-                what = f"{failure.thread} raised {kind}: {failure.error} in step {failure.step}"
+                said = message_of(failure.error)
+                what = f"{failure.thread} raised {kind}: {said} in step {failure.step}"
                 what += f", at {where}" if where else ""
                 wrong.append(Violation("error", what))
         if self.observer is not None and self.observer.withholds:
