@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,18 @@ from seriatim_models.explorer import (
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.model.program import Limits, Program, Setting
+from seriatim_models.explorer.search import parallel
 from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.frontier import add_counts
-from seriatim_models.explorer.search.parallel import Coordinator, answer, run_batch, search_below
+from seriatim_models.explorer.search.parallel import (
+    EXECUTIONS_BETWEEN_LOOKS,
+    EXECUTIONS_PER_TASK,
+    Coordinator,
+    WorkerPool,
+    answer,
+    run_batch,
+    search_below,
+)
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_workshop.crosscheck.generated_programs import generate
 from seriatim_workshop.litmus import MISTAKES, lastzero, peterson, racy_counter
@@ -138,6 +148,34 @@ def test_processes_keep_to_a_budget_of_executions(most: int) -> None:
     assert result.complete == most
     assert result.verdict == "inconclusive"
     assert f"max_executions={most}" in result.why
+
+
+def test_a_budget_that_is_promised_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again and again for an answer while there is nothing that may be done meanwhile."""
+    looks = []
+    receive = WorkerPool.receive
+
+    def counted(pool: WorkerPool, within: float) -> Any:
+        looks.append(within)
+        return receive(pool, within)
+
+    monkeypatch.setattr(WorkerPool, "receive", counted)
+    result = explore(racy_counter(5), max_executions=3000, jobs=2)
+    assert result.complete == 3000
+    assert result.split is not None
+    assert 0 < len(looks) < 3000 / EXECUTIONS_BETWEEN_LOOKS + 2 * result.split.parts
+
+
+@pytest.mark.parametrize(
+    ("alone", "executions"), [(0.0, EXECUTIONS_BETWEEN_LOOKS), (1e9, EXECUTIONS_PER_TASK)]
+)
+def test_a_search_of_slow_executions_is_shared_early(
+    monkeypatch: pytest.MonkeyPatch, alone: float, executions: int
+) -> None:
+    monkeypatch.setattr(parallel, "ALONE", alone)
+    search = DporSearch(Runner(racy_counter(4), Setting(), Limits()))
+    assert not parallel.run_alone(search)
+    assert search.runner.complete == executions
 
 
 def test_an_error_in_a_process_is_raised_here() -> None:

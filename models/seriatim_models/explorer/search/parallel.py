@@ -22,10 +22,12 @@ from __future__ import annotations
 import multiprocessing
 import pickle  # its error only: what may not go to another process
 import signal
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -49,6 +51,9 @@ EXECUTIONS_PER_TASK = 200
 
 EXECUTIONS_BETWEEN_LOOKS = 10
 """Executions after which a process looks whether another waits for it."""
+
+ALONE = 0.05
+"""Seconds of the processor after which a search is shared, if it has not made so many executions before."""
 
 ENDED = "a process that shared the search has ended: was it killed, or out of memory?"
 TASKS_PER_MESSAGE = 32
@@ -213,7 +218,7 @@ class Coordinator:
         runner = self.runner
         trail = self.tasks.pop()
         search = search_below(self.task(trail), runner, runner.seconds_left)
-        executions = int(min(EXECUTIONS_PER_TASK, runner.room - sum(pool.promised.values())))
+        executions = int(min(EXECUTIONS_PER_TASK, pool.room))
         pool.reserved = executions
         over = False
         while executions > 0 and not over:
@@ -256,7 +261,7 @@ def weak_initial(step: Branch, sequence: list[Branch]) -> int | None:
 def explore_parallel(runner: Runner, jobs: int) -> None:
     """The search of `runner`, in `jobs` processes, of which this is one."""
     search = DporSearch(runner)
-    if run_batch(search, EXECUTIONS_PER_TASK) or runner.spent:
+    if run_alone(search) or runner.spent:
         return
     coordinator = Coordinator(runner)
     coordinator.split.processes = jobs
@@ -272,11 +277,11 @@ def _share(runner: Runner, coordinator: Coordinator, jobs: int) -> None:
     with WorkerPool(runner, jobs - 1) as pool:
         pool.assign_tasks(coordinator)
         while (coordinator.tasks or pool.busy) and not runner.over():
-            if coordinator.tasks and runner.room > sum(pool.promised.values()):
+            if coordinator.tasks and pool.room > 0:
                 coordinator.explore_one_task(pool)
             if not coordinator.tasks:
                 pool.ask_for_more()
-            pool.serve(coordinator, 0 if coordinator.tasks else 0.2)
+            pool.serve(coordinator, 0 if coordinator.tasks and pool.room > 0 else 0.2)
             if runner.found and not runner.limits.keep_going:
                 return
         if runner.spent:
@@ -323,14 +328,19 @@ class WorkerPool:
             process.terminate()
             process.join()
 
+    @property
+    def room(self) -> float:
+        """How many executions the budget still allows, of which none is promised."""
+        return self.runner.room - sum(self.promised.values()) - self.reserved
+
     def assign_tasks(self, coordinator: Coordinator) -> None:
         """Send tasks to all idle workers: several in one message where there are many."""
         runner = self.runner
         while coordinator.tasks and self.idle:
-            room = runner.room - sum(self.promised.values()) - self.reserved
+            room = self.room / (len(self.workers) + 1)  # the others have their share
             many = len(coordinator.tasks) // (2 * len(self.workers))
             number = max(1, min(TASKS_PER_MESSAGE, many))
-            executions = int(min((20 if many else 1) * EXECUTIONS_PER_TASK, room))
+            executions = ceil(min((20 if many else 1) * EXECUTIONS_PER_TASK, room))
             if executions < 1:
                 return
             connection = self.idle.pop()
@@ -384,6 +394,17 @@ def run_batch(search: DporSearch, executions: int) -> bool:
     """Run a search for so many executions, within its budget. True if it is over: all was seen, or a violation."""
     runner = search.runner
     return any(not runner.over() and search.once() for _ in range(executions))
+
+
+def run_alone(search: DporSearch) -> bool:
+    """Run a search for as long as other processes would cost more than they do. True if it is over."""
+    until = time.process_time() + ALONE
+    for _ in range(0, EXECUTIONS_PER_TASK, EXECUTIONS_BETWEEN_LOOKS):
+        if run_batch(search, EXECUTIONS_BETWEEN_LOOKS):
+            return True
+        if time.process_time() > until:
+            break
+    return False
 
 
 def answer(search: DporSearch, over: bool) -> dict[str, Any]:
