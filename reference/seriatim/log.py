@@ -33,7 +33,8 @@ over the place where it lies. So a record that is gone, moved or another's is mi
 the mark. A *torn write* is what lies behind the mark and is no whole record: nobody was ever promised it. It is
 cut off, and kept beside the file in a ``.torn`` file. A whole record behind the mark is taken. Anything else that does
 not add up is not a crash but damage: `Damaged` says which file and offset, and nothing is changed. What lies in older
-segments is found when it is read.
+segments is found when it is read, at the latest where its segment ends: until there a record of another log that lies
+in the same place, of the same length, would be handed out. An old mark by itself does no harm: all behind it is taken.
 
 To go on after damage, put the file back from a copy. If there is none:
 a channel can be moved past damage in a segment with `commit`, to a position that you know to be the start of a record,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, pairwise, permutations
 
 import pytest
 
 from seriatim.host import Threads
-from seriatim.log import HEADER, Channel, Damaged, LogError, PastTheEnd, Topic
+from seriatim.log import HEADER, Channel, Damaged, LogError, PastTheEnd, Topic, segment_name
 from seriatim_models.programs.disk import MemoryDisk
 
 SEGMENT = 45
@@ -98,6 +98,85 @@ def test_whole_records_that_vanish_or_move_are_missed(what: str) -> None:
         everything(files)
     assert caught.value.file in (*LOGS, "c.parked", "c.channel")
     assert 0 <= caught.value.offset <= len(files.get(caught.value.file, b"x" * SEGMENT))
+
+
+def records(data: bytes) -> list[bytes]:
+    starts = list(boundaries(data))
+    return [data[a:b] for a, b in pairwise([*starts, len(data)])]
+
+
+def exchanged() -> Iterator[tuple[str, Files]]:
+    """Records repeated, zeroed, swapped, and replaced by any other; segments in any order, and more of them."""
+    other = life(MESSAGES, rename=b"x")
+    for name in (*LOGS, "c.parked"):
+        mine = records(WHOLE[name])
+        elsewhere = [(n, r) for n in LOGS if n != name for r in records(WHOLE[n])]
+        for k, was in enumerate(mine):
+            ways = [("repeated", was * 2), ("zeroed", bytes(len(was)))]
+            ways += [("without its payload", was[: HEADER.size] + bytes(len(was) - HEADER.size))]
+            ways += [("endless", b"\xff" * 4 + was[4:])]
+            ways += [(f"one of {n}", r) for n, r in elsewhere]
+            for what, new in ways:
+                yield (
+                    f"{name}, record {k}: {what}",
+                    {**WHOLE, name: b"".join([*mine[:k], new, *mine[k + 1 :]])},
+                )
+        for i, k in combinations(range(len(mine)), 2):
+            swapped = list(mine)
+            swapped[i], swapped[k] = mine[k], mine[i]
+            yield f"{name}, records {i} and {k} swapped", {**WHOLE, name: b"".join(swapped)}
+    for order in permutations(LOGS):
+        if list(order) != LOGS:
+            yield (
+                f"in the order {order}",
+                {**WHOLE, **{n: WHOLE[o] for n, o in zip(LOGS, order, strict=True)}},
+            )
+    for number in (len(LOGS), len(LOGS) + 3):
+        for what, data in (("first", WHOLE[LOGS[0]]), ("last of another", other[LOGS[-1]])):
+            yield f"{what} as {number}", {**WHOLE, segment_name(number): data}
+    for name in LOGS:
+        without = {k: v for k, v in WHOLE.items() if k != name}
+        yield f"{name} renamed", {**without, segment_name(42): WHOLE[name]}
+    for name in ("topic.json", "c.parking"):
+        yield f"{name} of another log", {**WHOLE, name: other[name]}
+
+
+EXCHANGED = dict(exchanged())
+
+
+@pytest.mark.parametrize("what", EXCHANGED)
+def test_what_is_exchanged_is_missed_or_does_no_harm(what: str) -> None:
+    """Bytes behind the last record are no record, and cost nothing; else the error names the file and the place."""
+    found: object
+    try:
+        found = everything(EXCHANGED[what])
+    except LogError as error:
+        found = error
+    if not isinstance(found, LogError):
+        assert found == HELD
+    else:
+        assert found.file in EXCHANGED[what] or "is missing" in str(found)
+        assert found.offset >= 0
+
+
+def test_an_old_mark_does_no_harm_and_is_no_excuse() -> None:
+    """All behind it is taken. Only what is as it once was, mark and segments, passes for it."""
+    disk = MemoryDisk()
+    topic = Topic(Threads(), disk, SEGMENT)
+    was = []
+    for message in MESSAGES:
+        topic.publish(message)
+        was.append(disk.survivors())
+    for files in was:
+        mixed = {**was[-1], "topic.json": files["topic.json"]}
+        topic = Topic(Threads(), MemoryDisk(mixed), SEGMENT)
+        assert [d.message for d in Channel(topic, "c").read(99)] == MESSAGES
+        last = LOGS[-1]
+        with suppress(LogError):
+            mixed[last] = mixed[last][:-1]
+            topic = Topic(Threads(), MemoryDisk(mixed), SEGMENT)
+            # A torn write, from where the mark stands: what is left was all there is before it.
+            assert [d.message for d in Channel(topic, "c").read(99)] == MESSAGES[:-1]
 
 
 def test_each_flipped_bit_in_any_file_is_an_error_or_does_no_harm() -> None:
