@@ -39,6 +39,16 @@ def test_every_threat_has_a_test_that_is_there() -> None:
     assert not [name for name in named if not there(name)]
 
 
+def test_each_dependency_that_the_page_names_is_one() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Dependencies\n")[2]
+    named = set(re.findall(r"`([a-z][\w-]+)`", section.partition("\n## ")[0]))
+    locked = set(
+        re.findall(r"^([\w-]+)==", (ROOT / ".lock/requirements.txt").read_text(), re.MULTILINE)
+    )
+    assert len(named) > 5
+    assert named <= locked
+
+
 def test_each_row_has_the_figures_of_a_run_of_its_tests() -> None:
     """A row that got another test since has too few; the command that the page names runs them."""
     page = PAGE.read_text(encoding="utf-8")
@@ -58,10 +68,13 @@ def test_cases_are_counted_by_test(tmp_path: Path) -> None:
     )
     row = "| who | what | comes | `tests/a/test_b.py::test_c` | 0 passed |"
     found = threats.outcomes(junit)
-    assert (
-        threats.filled(row, found, "2026-01-01")
-        == row.replace("0 passed", "1 passed, 1 skipped") + "\n"
-    )
+    head = "The last column is of runs up to a day: none."
+    other = row.replace("test_c", "test_e").replace("0 passed", "7 passed")
+    assert threats.filled(f"{head}\n{row}\n{other}", found, "2026-01-01").splitlines() == [
+        "The last column is of runs up to 2026-01-01: 2 tests with 9 cases, row by row.",
+        row.replace("0 passed", "1 passed, 1 skipped"),
+        other,
+    ]
     assert found["tests/a/test_b.py::test_d"] == {"failed": 1}
 
 

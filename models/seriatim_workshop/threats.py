@@ -2,6 +2,7 @@
 
 `python -m seriatim_workshop.threats spec/THREATS.md` runs every test that the page names, the slow ones too (a
 quarter of an hour), and writes the page; it ends with 1, and writes nothing, if one of them does not pass.
+With words behind the page's name only the rows that have one of them are run, and the others keep what they have.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pathlib import Path
 from seriatim_models.supervisor import supervised
 
 TEST = re.compile(r"`(tests/[\w/]+\.py::test_\w+)`")
-RAN = re.compile(r"^The last column is of a run of .*$", re.MULTILINE)
+CELL = re.compile(r"^\| .* \| ((?:\d+ (?:passed|skipped)(?:, )?)+) \|$", re.MULTILINE)
+"""The outcomes of a row."""
+RAN = re.compile(r"^The last column is of runs up to .*$", re.MULTILINE)
 
 
 def outcomes(junit: Path) -> dict[str, Counter[str]]:
@@ -45,18 +48,22 @@ def filled(page: str, found: dict[str, Counter[str]], day: str) -> str:
     """Return the page with the outcomes in the last cell of each row, and the day of the run above the table."""
     lines = []
     for line in page.splitlines():
-        if tests := TEST.findall(line):
+        tests = TEST.findall(line)
+        if tests and found.keys() >= set(tests):
             line = f"{line.rpartition(' | ')[0]} | {in_words(tests, found)} |"
         lines.append(line)
-    cases = sum(n for counted in found.values() for n in counted.values())
-    ran = f"The last column is of a run of {day}: {len(found)} tests with {cases} cases."
-    return RAN.sub(ran, "\n".join(lines)) + "\n"
+    text = "\n".join(lines)
+    cases = sum(int(n) for cell in CELL.findall(text) for n in re.findall(r"\d+", cell))
+    named = len(set(TEST.findall(text)))
+    ran = f"The last column is of runs up to {day}: {named} tests with {cases} cases, row by row."
+    return RAN.sub(ran, text) + "\n"
 
 
-def main(path: Path) -> int:
-    """Run the tests of the page at `path` and fill it; returns pytest's exit code."""
+def main(path: Path, *words: str) -> int:
+    """Run the tests of the page at `path`, of rows with one of the words, and fill it; returns pytest's exit code."""
     page = path.read_text(encoding="utf-8")
-    tests = sorted(set(TEST.findall(page)))
+    rows = [row for row in page.splitlines() if not words or any(w in row for w in words)]
+    tests = sorted(set(TEST.findall("\n".join(rows))))
     with tempfile.TemporaryDirectory() as folder:
         junit = Path(folder) / "junit.xml"
         asked = ["-m", "slow or not slow", "-n", "2", f"--junitxml={junit}", *tests]
@@ -69,4 +76,4 @@ def main(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -214,6 +214,18 @@ def test_the_command_shows_saves_and_replays(
     assert str(saved) in shown
     assert run([*common, "--replay", str(saved)]) == 1
     assert "not linearizable" in capsys.readouterr().out
+    # Whoever sends such a file names modules in it: to look for `strangers.part` would run `strangers`.
+    package = tmp_path / "strangers"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    (package / "part.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    document = json.loads(saved.read_text())
+    document["modules"].append("strangers.part")
+    saved.write_text(json.dumps(document))
+    assert run([*common, "--replay", str(saved)]) == 2
+    assert "if it may be run, say --module strangers.part" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

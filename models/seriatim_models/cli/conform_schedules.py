@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,8 @@ def conform_schedules(
         try:
             saved = None if replay is None else read_clients(Path(replay))
             if saved is not None:
-                modules, profile = (*saved.modules, *modules), profile or saved.profile
+                _check_modules(saved.modules, factory, modules, replay)
+                profile = profile or saved.profile
             implementation = searching.implementation(factory, modules)
             default = searching.default_profile(implementation)
             named = profile not in (None, default.id)
@@ -78,6 +80,7 @@ def conform_schedules(
     if (case := outcome.witness) is not None:
         path = Path(replay) if replay else _save(implementation, chosen.id, case, out)
         again = ["seriatim", "conform", "--python", factory, "--schedules", "--replay", str(path)]
+        again += [part for name in modules for part in ("--module", name)]
         shown = case.result.counterexample
         assert shown is not None
         case.result.counterexample = replace(shown, command=shlex.join(again))
@@ -86,6 +89,16 @@ def conform_schedules(
     _print(targets, outcome)
     targets.write(report)
     return report.exit_code
+
+
+def _check_modules(
+    saved: Sequence[str], factory: str, modules: Sequence[str], replay: str | None
+) -> None:
+    """Raise `UsageError` for a module that only the file names: to look for one may run code of its package."""
+    own = factory.partition(":")[0]
+    if unnamed := set(saved) - {own, own.partition(".")[0], *modules}:
+        named = " ".join(f"--module {name}" for name in sorted(unnamed))
+        raise UsageError(f"{replay}: observes more than {factory}; if it may be run, say {named}")
 
 
 def _report(implementation: ClientTarget, outcome: ScheduleOutcome) -> Report:
