@@ -3,7 +3,10 @@
 import pytest
 
 import seriatim.queue as reference
-from seriatim_models.programs import MUTANTS
+from seriatim_models.programs import MUTANTS, PROGRAMS
+from seriatim_models.programs.base import Programs
+from seriatim_models.programs.queue import drain_behind, drain_if_woken
+from seriatim_models.programs.scene import PullScene
 from seriatim_workshop.formal import SPEC, followed, traces
 from seriatim_workshop.formal.concrete import Concrete, NotThat
 from seriatim_workshop.formal.followed import share
@@ -129,6 +132,36 @@ def test_a_mutant_is_rejected_at_the_step_where_it_goes_wrong(
     assert found.system == system
     assert where in found.rejected
     assert found.wrong == ""
+
+
+RANKS = Programs("queue")
+
+
+@RANKS.scenarios(PullScene)("WK-1", traces=0)
+def three_priorities(scene: PullScene) -> None:
+    """The lowest of three, woken for another message, comes to one that the two above it both want.
+
+    Bounds: Three priorities; only the lowest selects the second message. Who is woken looks when all is over.
+    """
+    low = scene.subscribe("low")
+    middle = scene.subscribe("middle", priority=1, keys=frozenset({"a"}))
+    high = scene.subscribe("high", priority=2, keys=frozenset({"a"}))
+    scene.enqueue("m1", key="a")
+    scene.enqueue("m2", key="b")
+    threads = (
+        scene.spawn(lambda: drain_if_woken(scene, low), name="low"),
+        scene.spawn(lambda: drain_if_woken(scene, high), name="high"),
+        scene.spawn(lambda: scene.queue.set_notify_work_desired(high, False), name="pause"),
+    )
+    drain_behind(scene, threads, (middle, low, high))
+
+
+def test_a_message_is_left_to_the_highest_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the call matrix and the programs with two priorities are followed otherwise."""
+    monkeypatch.setitem(PROGRAMS, "three-priorities", RANKS["three-priorities"])
+    found = follow("three-priorities", executions=60)
+    assert found.wrong == ""
+    assert ("wakeups", "leave_it_rather_to") in found.actions
 
 
 def test_a_rejection_names_the_one_thing_that_fails_and_to_whom() -> None:

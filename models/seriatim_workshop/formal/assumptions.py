@@ -67,7 +67,8 @@ ASSUMPTIONS = (
         ("jobs",),
         "`jobs`, `draw_permit`",
         "a permit of the executor that lies there is drawn at some time, and its job begun",
-        "the executor's promise, which is not part of the reference",
+        "the executor's promise, which is not part of the reference; that the job of who has drawn it begins: each "
+        "followed execution, at its end",
     ),
     Assumption(
         ("jobs",),

@@ -204,6 +204,7 @@ class JobFollower(Follower):
 
     def _draw(self, t: str) -> str:
         self._end_job(t)
+        self._has_begun(t)
         return self.take("draw_permit", t=t)
 
     def _end_job(self, t: str) -> None:
@@ -215,11 +216,19 @@ class JobFollower(Follower):
                     raise NotThat(f"{t} ends its job, and {m} could go to {c} all the while")
         self.take("end_job", t=t)
 
+    def _has_begun(self, t: str) -> None:
+        """Raises `NotThat` if a thread has drawn the permit of a job, which has not lowered the flag since."""
+        if self.state.get("drawn", t):
+            raise NotThat(
+                f"{t} has drawn the permit of a job, and its job has not begun: it is pending still"
+            )
+
     def check_end(self) -> None:
-        """Raises `NotThat` if a job ended too early, or anybody is bound to see to one; not if it is outside."""
+        """Raises `NotThat` if a job has not begun, or ended too early, or anybody is bound to see to one."""
         if self.outside:
             return
         for t in self.members("Thread"):
             self._end_job(t)
+            self._has_begun(t)
             self.take("settle", t=t)
         super().check_end()
