@@ -1,14 +1,18 @@
 """The reference's pulled queue on real threads, as an implementation for `seriatim conform`.
 
     seriatim conform --python own_queue:Pulled --schedules --module seriatim
+    seriatim conform --python own_queue:PulledByAtomicReads --schedules --module seriatim
 
-runs it, unmodified, under every schedule of small clients. Each channel is a consumer that takes for itself.
+run it, unmodified, under schedules of small clients. Each channel is a consumer that takes for itself. On `Threads`
+each cell is read under a mutex, so that two reads of one cell have an order, and there are hundreds of times as many
+schedules; the second has the same host but for that: a cell is read as the one attribute that it is.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from itertools import count
+from typing import TypeVar
 
 import deal
 
@@ -16,8 +20,25 @@ with suppress(RuntimeError):  # they are already
     # A contract is a function of `deal`, which is not observed. What it says is judged by the properties here.
     deal.disable(permament=True)
 
-from seriatim.host import Threads
+from seriatim.host import Cell, Threads, _ThreadCell
 from seriatim.queue import Consumer, Message, PullQueue, QueueEntry
+
+T = TypeVar("T")
+
+
+class _ReadAtOnce(_ThreadCell[T]):
+    __slots__ = ()
+
+    def get(self) -> T:
+        return self._value
+
+
+class AtomicReads(Threads):
+    """`Threads` with cells that are read without their mutex: CPython reads an attribute in one operation."""
+
+    def cell(self, value: T, name: str = "", *, kind: str = "", owner: object = None) -> Cell[T]:
+        """As `Host.cell`."""
+        return _ReadAtOnce(value)
 
 
 class Pulled:
@@ -26,8 +47,10 @@ class Pulled:
     name = "seriatim.queue.PullQueue"
     can = ("publish", "get", "ack", "nack", "reject", "open", "drop")
 
+    host: type[Threads] = Threads
+
     def __init__(self) -> None:
-        self._queue = PullQueue(Threads())
+        self._queue = PullQueue(self.host())
         self._consumers: dict[int, Consumer] = {}
         self._held: dict[tuple[int, int], QueueEntry] = {}
         self._tags = count(1)
@@ -65,3 +88,9 @@ class Pulled:
 
     def send(self, consumer: Consumer, entry: QueueEntry) -> None:
         """`get` has it already."""
+
+
+class PulledByAtomicReads(Pulled):
+    """The same with fewer schedules."""
+
+    host = AtomicReads

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -113,6 +116,44 @@ def test_a_get_that_does_not_wait_may_find_nothing(name: str, right: bool) -> No
     assert clients.after
     result, violated, _ = run_clients(target, default_profile(target), clients, 60)
     assert (result.verdict, violated) == (("ok", "") if right else ("violated", "P1")), result.why
+
+
+CHANGE = "return self.state.compare_and_set(expected, new)"
+LOOK_THEN_SET = "return self.state.get() == expected and self.state.set(new) is None"
+FIRST_CLIENTS = """
+from seriatim_models.conformance.schedules.clients import shapes
+from seriatim_models.conformance.schedules.search import default_profile, implementation, run_clients
+
+target = implementation("own_queue:PulledByAtomicReads", ["seriatim"])
+result, violated, _ = run_clients(target, default_profile(target), shapes(target.surface)[0], 100)
+print(result.verdict, violated)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [("", "ok"), (LOOK_THEN_SET, "violated P2")],
+)
+def test_the_queue_of_this_project_is_run_like_any_other(
+    wrong: str, said: str, tmp_path: Path
+) -> None:
+    """A message that two consumers take at once; and without the mistake every schedule of the same clients."""
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "reference" / "seriatim", tmp_path / "seriatim")
+    queue = tmp_path / "seriatim" / "queue.py"
+    source = queue.read_text(encoding="utf-8")
+    assert CHANGE in source
+    queue.write_text(source.replace(CHANGE, wrong or CHANGE), encoding="utf-8")
+    folders = [tmp_path, root / "spec" / "conform", root / "models"]
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_CLIENTS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stdout.strip() == said, ran.stderr
 
 
 def test_a_time_limit_that_may_run_out_only_once_is_no_endless_wait() -> None:

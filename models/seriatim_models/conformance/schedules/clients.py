@@ -44,12 +44,17 @@ SHAPES: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("put | get task_done | join", (0,)),
     ("get | put shutdown", (0,)),
     ("get | get | shutdown", (0,)),
+    ("publish > get | get", (0,)),
+    ("publish > get nack | get", (0,)),
     ("publish | get", (0,)),
     ("publish | get ack | get", (0,)),
     ("publish | get nack | get", (0,)),
     ("publish publish | get | get", (0,)),
 )
-"""Clients that are run first, with the limits of the queue; `drawn` ones take turns with them."""
+"""Clients that are run first, with the limits of the queue; `drawn` ones take turns with them.
+
+What stands before ``>`` is called before the clients begin.
+"""
 WAITING = ("put", "get", "join")
 """Calls that may have to wait for ever."""
 
@@ -77,11 +82,20 @@ class Clients(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[ClientCall, ...] = ()
     """Only if no call of a client may wait for ever."""
     maxsize: int = 0
+    before: tuple[ClientCall, ...] = ()
+    """What is called before they begin."""
 
     @property
     def calls(self) -> list[ClientCall]:
         """All calls, numbered as in the history of an execution."""
-        return [call for thread in (*self.threads, self.after) for call in thread]
+        return [call for thread in (*self.threads, self.after, self.before) for call in thread]
+
+    @property
+    def callers(self) -> list[int]:
+        """The number of the client that makes each call, from 1; one more is the main thread."""
+        main = len(self.threads) + 1
+        numbers = [n for n, thread in enumerate(self.threads, 1) for _ in thread]
+        return numbers + [main] * len(self.after + self.before)
 
     @property
     def waits(self) -> bool:
@@ -90,6 +104,8 @@ class Clients(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         parts = [f"client{n}: {'; '.join(map(str, t))}" for n, t in enumerate(self.threads, 1)]
+        if self.before:
+            parts.insert(0, f"first: {'; '.join(map(str, self.before))}")
         if self.after:
             parts.append(f"then: {'; '.join(map(str, self.after))}")
         size = f"maxsize {self.maxsize}: " if self.maxsize else ""
@@ -274,7 +290,8 @@ def shapes(surface: Surface) -> list[Clients]:
     made = []
     for text, sizes in SHAPES:
         threads, number = [], 0
-        for part in text.split(" | "):
+        first, _, rest = text.rpartition(" > ")
+        for part in (first, *rest.split(" | ")):
             thread = []
             for op in part.split():
                 which = 0 if op in ("ack", "nack", "reject") else -1
@@ -283,8 +300,9 @@ def shapes(surface: Surface) -> list[Clients]:
                 number += op in PUTS
             threads.append(tuple(thread))
         if all(call.op in surface.ways for thread in threads for call in thread):
+            before, *clients = threads
             made += [
-                completed(surface, Clients(threads=tuple(threads), maxsize=size))
+                completed(surface, Clients(threads=tuple(clients), before=before, maxsize=size))
                 for size in (sizes if surface.bounded else (0,))
             ]
     return made
@@ -358,7 +376,7 @@ def completed(surface: Surface, clients: Clients) -> Clients:
     waits = not surface.leases and clients.waits
     if waits or get not in surface.ways:
         return msgspec.structs.replace(clients, after=())
-    puts = sum(call.op in PUTS for thread in clients.threads for call in thread)
+    puts = sum(call.op in PUTS for thread in (*clients.threads, clients.before) for call in thread)
     return msgspec.structs.replace(clients, after=(ClientCall(op=get),) * (puts + 1))
 
 

@@ -17,8 +17,8 @@ SETTLES = ("ack", "nack", "reject")
 
 def intervals(clients: Clients, records: Sequence[Record]) -> list[CallInterval]:
     """The calls of an execution, in the order in which they began."""
-    names = [f"client{n}" for n, t in enumerate(clients.threads, 1) for _ in t]
-    names += ["main"] * len(clients.after)
+    main = len(clients.threads) + 1
+    names = [f"client{n}" if n < main else "main" for n in clients.callers]
     calls = clients.calls
     found: dict[int, CallInterval] = {}
     for at, record in enumerate(records):
@@ -82,8 +82,7 @@ def _must_wait(state: Sequential, interval: CallInterval) -> bool:
 def events(clients: Clients, records: Sequence[Record], leases: bool) -> list[Event]:
     """The history as clients record it, on level ``api``; times are places in the order of all calls."""
     calls = clients.calls
-    channels = [n for n, t in enumerate(clients.threads, 1) for _ in t]
-    channels += [len(clients.threads) + 1] * len(clients.after)
+    channels = clients.callers
     ends = {r.args["number"]: at for at, r in enumerate(records, 1) if r.args["ph"] != "invoke"}
     sent: dict[int, int] = {}
     made: list[Event] = []

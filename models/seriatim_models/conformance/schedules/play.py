@@ -24,8 +24,9 @@ def play(
     after: tuple[Step, ...],
     waits: bool,
     empty: str = "",
+    before: tuple[Step, ...] = (),
 ) -> None:
-    """Make the object, let the clients use it, and take out what is left.
+    """Make the object, call what comes `before` the clients, let the clients use it, and take out what is left.
 
     Clients that may wait for ever (`waits`) are daemons, and nothing comes after them. `empty` names the exception by
     which a `get` says that there is nothing, if it is none of those that libraries have for it.
@@ -33,6 +34,7 @@ def play(
     target = made(module, factory, options)
     for channel in opened:
         target.open(ch=channel)
+    client(target, before, empty)
     threads = [
         threading.Thread(
             target=client, args=(target, steps, empty), name=f"client{n}", daemon=waits

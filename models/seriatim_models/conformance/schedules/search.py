@@ -217,20 +217,20 @@ def run_clients(
     explorations.promoted.update(places or {})
     judge = _Judged(implementation, profile, clients)
     module, _, factory = implementation.where.partition(":")
-    number, channels = 0, []
-    threads = []
-    for channel, each in enumerate((*clients.threads, clients.after), 1):
-        steps = []
-        for call in each:
-            steps.append(implementation.surface.step(number, call, channel))
-            number += 1
-        threads.append(tuple(steps))
-        channels.append(channel)
-    surface = implementation.surface
+    surface, callers = implementation.surface, clients.callers
     made = module, factory, surface.options(clients.maxsize)
-    calls = tuple(threads[:-1]), threads[-1], clients.waits and not surface.leases
-    opened = tuple(channels) if surface.opens else ()
-    args = (*made, *calls) if surface.tasks else (*made, opened, *calls, surface.empty)
+    steps = [
+        surface.step(number, call, callers[number]) for number, call in enumerate(clients.calls)
+    ]
+    per_client = [
+        tuple(s for s, caller in zip(steps, callers, strict=True) if caller == n)
+        for n in range(1, len(clients.threads) + 1)
+    ]
+    rest = steps[sum(map(len, per_client)) :]
+    after, before = tuple(rest[: len(clients.after)]), tuple(rest[len(clients.after) :])
+    calls = tuple(per_client), after, clients.waits and not surface.leases
+    opened = tuple(range(1, len(clients.threads) + 2)) if surface.opens else ()
+    args = (*made, *calls) if surface.tasks else (*made, opened, *calls, surface.empty, before)
     target = Target(
         play.__name__,
         str(Path(play.__file__ or "")),
