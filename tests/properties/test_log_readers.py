@@ -214,3 +214,26 @@ def test_no_right_log_is_reported_without_its_partitions_or_groups(names: list[s
         events = completed(without(history(draw_log(seed)), names))
         finding = LogReader().check(events)
         assert finding.verdict is not Verdict.VIOLATED, (seed, finding.explanation)
+
+
+@pytest.mark.parametrize(
+    ("returns", "verdict"),
+    [(1, Verdict.VIOLATED), (3, Verdict.INCONCLUSIVE), (None, Verdict.INCONCLUSIVE)],
+)
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_reader_leaves_out_what_a_publish_under_way_returns_later(
+    returns: int | None, lost: bool, verdict: Verdict
+) -> None:
+    lines: list[dict[str, Any]] = [
+        {"ev": "publish", "ph": "invoke", "op": 1, "m": "m0"},
+        {"ev": "publish", "ph": "ok", "op": 1, "m": "m0", "pos": 0},
+        {"ev": "publish", "ph": "invoke", "op": 2, "m": "m1"},
+        {"ev": "deliver", "m": "m0", "pos": 0, "ctag": "g", "conn": "a", "ch": 1},
+        {"ev": "deliver", "m": "m2", "pos": 2, "ctag": "g", "conn": "a", "ch": 1},
+        *([{"ev": "gap"}] if lost else []),
+        {"ev": "publish", "ph": "ok", "op": 2, "m": "m1", "pos": returns},
+    ]
+    end = len(lines) if returns is not None else -1
+    events = [Event(i=n, t=n, q="q", **line) for n, line in enumerate(lines[:end])]
+    finding = LogReader().check(events)
+    assert finding.verdict is (Verdict.INCONCLUSIVE if lost else verdict), finding.explanation

@@ -139,6 +139,38 @@ def test_a_group_is_with_one_consumer_until_that_may_have_let_go(
     assert judge("P23", r).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("between", "there", "verdict"),
+    [
+        ("", "ab", Verdict.VIOLATED),
+        ("", "a", Verdict.INCONCLUSIVE),  # b may have lost its message before a was given another
+        ("", "b", Verdict.INCONCLUSIVE),
+        ("ack", "ab", Verdict.INCONCLUSIVE),
+        ("recover", "ab", Verdict.INCONCLUSIVE),
+        ("autoack", "ab", Verdict.INCONCLUSIVE),
+        ("same", "ab", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_of_two_gets_that_overlap_both_have_a_message_of_a_group(
+    between: str, there: str, verdict: Verdict
+) -> None:
+    """Which was first is not known, and does not matter once both have theirs."""
+    other = A if between == "same" else B
+    r = grouped()
+    r.add("get", "invoke", q="q", op=90, **A)
+    r.add("get", "invoke", q="q", op=91, **other)
+    r.add("get", "ok", q="q", op=90, m="m0", redelivered=False, dtag=1, **A)
+    if between in ("ack", "recover"):
+        r.add(between, "invoke", dtag=1 if between == "ack" else None, **A)
+    takes = {"autoack": True} if between == "autoack" else {}
+    r.add("get", "ok", q="q", op=91, m="m1", redelivered=False, dtag=2, **other, **takes)
+    for by in "ab":
+        if by not in there:
+            r.add("conn_drop", conn=by)
+    r.alive(*there)
+    assert judge("P23", r).verdict is verdict
+
+
 def test_a_group_is_nobodys_if_its_queue_does_not_say_so() -> None:
     for meaning in (None, "ordered"):
         r = grouped(meaning)

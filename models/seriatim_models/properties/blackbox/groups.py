@@ -57,7 +57,8 @@ class GroupedQueues(msgspec.Struct):
 
 
 class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
-    """P23. A case is a delivery with a known earliest instant, of a group of which another message was with somebody.
+    """P23. A case is a delivery of a group of which another message was with somebody; its earliest instant is known,
+    or that its own consumer and the other one have both messages then, whichever was given first (gets that overlap).
 
     Only of queues whose declaration says so (``args={"groups": "held"}``): elsewhere a key orders messages, and more
     than one may have them. Definite if the other consumer had got its message before, has sent nothing since that may
@@ -158,15 +159,6 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             for k, other in held.items()
             if k.q == key.q and other.key == event.key and k.m != key.m
         ]
-        before = [other for other in others if when(other.given) < lo]
-        if before:
-            tally.tested += 1
-        elif others:
-            tally.untestable += 1
-        for other in before:
-            if other.by != mine:
-                self._doubted(state, other, event)
-                break
         for held in state.held.values():
             held.pop(key, None)  # of two holders of one message neither is certain
         assert event.key is not None
@@ -179,18 +171,33 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             or (event.dtag is not None and event.dtag <= state.through.get(mine.by, 0))
             or state.doubts.sessions.sign_before(mine.by, state.doubts.n)
         )
+        # Whoever was given first: now both have theirs, if each is known to. Else the other one must have been first.
+        before = [o for o in others if when(o.given) < lo or (not unsure and o.by != mine)]
+        if before:
+            tally.tested += 1
+        elif others:
+            tally.untestable += 1
+        for other in before:
+            if other.by != mine:
+                self._doubted(state, other, event, [] if when(other.given) < lo else [mine])
+                break
         if not unsure:
             state.held.setdefault(mine.by, {})[key] = GroupedMessage(event.key, mine, event)
 
-    def _doubted(self, state: GroupedQueues, other: GroupedMessage, event: Event) -> None:
-        """Another consumer had a message of the group, if it was still there."""
+    def _doubted(
+        self, state: GroupedQueues, other: GroupedMessage, event: Event, both: list[ConsumerKey]
+    ) -> None:
+        """Another consumer had a message of the group, if it was still there; and so must be `both`, if it is not known
+        who was given first.
+        """
         declared = state.declared[event.q]
         why = (
             f"{event.m}, of group {event.key}, was given to {consumer(event)} (event {event.i}) while {other.by} had "
             f"{other.given.m} of that group, which it got at event {other.given.i}"
         )
         witness = [declared, other.given, event]
-        state.doubts.report(event, [other.by.by], why, witness, consumers=[other.by])
+        there = [other.by, *both]
+        state.doubts.report(event, [c.by for c in there], why, witness, consumers=there)
 
     def close(self, state: GroupedQueues) -> Finding:
         tally = CaseCounts()

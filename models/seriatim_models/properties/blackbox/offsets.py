@@ -107,6 +107,18 @@ class ReaderState(msgspec.Struct, array_like=True):
             self.since, self.committed, self.grounds = n, event, grounds
 
 
+class PassedOver(msgspec.Struct, array_like=True):
+    """Positions that a reader left out, and of which nothing was known then: a publish may have been under way."""
+
+    done: int
+    """The last position before them."""
+    before: Event
+    event: Event
+    grounds: list[Event]
+    anybody: bool
+    """Who read is not named."""
+
+
 class PartitionState(msgspec.Struct):
     """One partition: where messages are known to be, and how often a message may be tried."""
 
@@ -126,6 +138,8 @@ class PartitionState(msgspec.Struct):
     """
     disordered: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """Steps back, and positions left out; see `ONE_BY_ONE`."""
+    passed: list[PassedOver] = []
+    """The latest `PUBLISHES_KEPT`."""
     skipped: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """Positions left out of which nothing is known, where no publish ever names one; see `UNPLACED`."""
     anybody: CaseCounts = msgspec.field(default_factory=CaseCounts)
@@ -293,12 +307,12 @@ class LogReader(SequentialProperty[Logs]):
     Violations: another message than the one that was confirmed for a position, read or confirmed; a session that
     begins with a position that was committed before; what is read after a seek, if it is before the position that
     the seek named, or leaves out one from there on; a step back within a session, if nothing was released; a
-    position left out, of which a publish is known; a session that begins behind the commit with such a position
-    left out; more attempts than the `declare` or `consume` allows (``args={"max_attempts": n}``). A position left
-    out of which nothing is known is untestable: logs have holes (markers of transactions); then the whole is open if no
-    publish of the partition names a position. So is one of a topic
-    declared with compaction or retention. Where partitions have several members and no `consume` or `cancel` names
-    them, a member may have lost its own unseen.
+    position left out, of which a publish is known, also if that returns later; a session that begins behind the
+    commit with such a position left out; more attempts than the `declare` or `consume` allows
+    (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
+    (markers of transactions); then the whole is open if no publish of the partition names a position. So is one of a
+    topic declared with compaction or retention. Where partitions have several members and no `consume` or `cancel`
+    names them, a member may have lost its own unseen.
     """
 
     id = "P15"
@@ -402,11 +416,31 @@ class LogReader(SequentialProperty[Logs]):
             topic.tally.report_violation(why, [known, event])
         if event.lvl in EXACT and topic.positions and pos < topic.positions[-1]:
             topic.several = topic.several or event.part is None
+        self._was_passed(topic, event, pos)
         insort(topic.positions, pos)
         del topic.positions[:-POSITIONS_KEPT]
         topic.publishes[pos] = event
         if len(topic.publishes) > PUBLISHES_KEPT:
             del topic.publishes[next(iter(topic.publishes))]
+
+    def _was_passed(self, topic: PartitionState, event: Event, pos: int) -> None:
+        """A publish is answered: who was given what comes behind it has left it out, though it had not returned."""
+        for over in topic.passed:
+            assert over.event.pos is not None
+            if not over.done < pos < over.event.pos:
+                continue
+            topic.passed = [x for x in topic.passed if x is not over]
+            tally = topic.anybody if over.anybody else topic.tally
+            tally.untestable -= 1
+            tally.tested += 1
+            who = over.event.ctag or member(over.event)
+            why = (
+                f"{who} went from position {over.before.pos} (event {over.before.i}) to {over.event.pos} at event "
+                f"{over.event.i} and left out {pos}, where {event.m} is (event {event.i})"
+            )
+            disordered = tally if over.anybody else topic.disordered
+            witness = each_once([over.before, *over.grounds, over.event, event])
+            disordered.report_violation(why, witness)
 
     def _membership(self, state: Logs, event: Event) -> None:
         """A member begins or ends to read a partition, or those of a whole topic."""
@@ -429,6 +463,8 @@ class LogReader(SequentialProperty[Logs]):
         if event.ev != GAP:
             state.ended[end_of(event)] = BegunAt(state.n, event)
         for topic in state.topics.values():
+            if event.ev == GAP:  # what is published now may have a position that was another's
+                topic.passed.clear()
             for reader in topic.readers.values():
                 if event.ev == GAP:
                     reader.sessions.clear()
@@ -636,6 +672,9 @@ class LogReader(SequentialProperty[Logs]):
             tally.untestable += 1
             why = f"{who} went from position {before.pos} (event {before.i}) to {event.pos} at event {event.i}"
             topic.skipped.report_violation(why, each_once([before, *grounds, event]))
+            nameless = tally is topic.anybody
+            topic.passed.append(PassedOver(done, before, event, list(grounds), nameless))
+            del topic.passed[:-PUBLISHES_KEPT]
         else:
             tally.tested += 1
 
