@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,6 +13,8 @@ from seriatim_models.conformance import driving, local, selftest
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.judging import judged
 from seriatim_models.conformance.local import Local
+from seriatim_models.conformance.meanings import meanings
+from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.conformance.selftest import self_test
 from seriatim_models.conformance.shapes import small_scripts
@@ -270,6 +272,53 @@ def test_a_right_queue_with_leases_passes(clock: Clock, lease: float) -> None:
         assert violated(drive(system, script)) <= {"P8"}, list(
             map(str, script)
         )  # its tags are not a channel's
+
+
+class SaysLease(Leased):
+    """One that declares how long a lease is, and may have shorter ones."""
+
+    means: ClassVar = {"lease": 0.4}
+
+    def __init__(self, clock: Clock, share: float = 1.0, mistake: str = "") -> None:
+        super().__init__(clock, share * 0.4, mistake)
+
+
+def short_leases(clock: Clock, *how: Any) -> set[str]:
+    system = Local(lambda: SaysLease(clock, *how))
+    found = set[str]()
+    for script in small_scripts(system.can, 0.4):
+        if any(step.op == "pass" for step in script) or len(script) == 3:
+            found |= {p for p in violated(drive(system, script)) if p != "P8"}
+    return found
+
+
+def test_a_lease_that_lasts_as_long_as_declared_is_a_case(clock: Clock) -> None:
+    system = Local(lambda: SaysLease(clock))
+    checks = {c.sentence: c for c in self_test(system) if "lease is over" in c.sentence}
+    assert [(c.why, c.skipped) for c in checks.values()] == [("", False)]
+    assert not short_leases(clock)
+    steps = [ScriptStep(op="publish", q="q"), ScriptStep(op="get", q="q"), ScriptStep(op="pass")]
+    run = drive(system, [*steps, ScriptStep(op="get", q="q", ch=2)])
+    (finding,) = judged(run, [p for p in BLACKBOX if p.id == "P26"])
+    assert (finding.verdict, finding.n_tested) == (Verdict.OK, 1)
+    settled = [*steps[:2], ScriptStep(op="nack"), ScriptStep(op="get", q="q", ch=2)]
+    assert not violated(drive(system, settled))
+
+
+def test_a_lease_that_is_shorter_than_declared_is_seen(clock: Clock) -> None:
+    assert "P26" in short_leases(clock, 0.3)
+    (check,) = [
+        c for c in self_test(Local(lambda: SaysLease(clock, 0.3))) if "lease is over" in c.sentence
+    ]
+    assert check.why == "another has m0 under a lease of 0.4 s; it was 'm0'"
+
+
+@pytest.mark.parametrize("lease", [0, -1, True, "1", 1e-9, 1e12, float("nan")])
+def test_what_is_no_length_of_a_lease_is_refused(lease: Any) -> None:
+    with pytest.raises(Fault, match=r"means: lease: .* is not a number of seconds, 0.001 to"):
+        meanings({"lease": lease}, frozenset({"lease"}))
+    with pytest.raises(Fault, match="says nothing without lease in can"):
+        meanings({"lease": 30}, frozenset({"get"}))
 
 
 def test_who_is_given_what_another_still_holds_is_seen(clock: Clock) -> None:

@@ -22,7 +22,7 @@ import msgspec
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import DEAD, ONE_GROUP, SETTLING, ScriptStep, promised
 from seriatim_models.conformance.system import MayWait, System
-from seriatim_models.conformance.timed import OVERDUE, TimedPublish, asked
+from seriatim_models.conformance.timed import OVERDUE, SHORT_LEASE, TimedPublish, asked
 from seriatim_models.conformance.transactions import PendingSettlement, Transaction
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -254,7 +254,8 @@ class _Driver:
 
     def _declare(self, q: str) -> None:
         """Record what the system promises of a queue, before the first command that names it."""
-        args = promised(self.system.can)
+        # Where events have numbers in the place of times nothing can be said of a lease.
+        args = promised(self.system.can, 0 if self.exact else self.system.means.lease)
         if self.system.means.requeue in ("head", "tail"):
             args["requeue"] = self.system.means.requeue
         # What is dropped must not come back only where it is recorded that the queue is a plain one.
@@ -386,13 +387,15 @@ class _Driver:
         """Let time pass: so much, or until no delay and no time to live is left; then consumers have what they are
         ready for.
         """
-        if not self.timed:
+        lease = self.system.means.lease if self.holds else 0
+        if not self.timed and not 0 < lease <= SHORT_LEASE:
             return None
         if step.delay:
             time.sleep(step.delay / 1000)
             self.settled()
             return step
-        last = max(timed.over for timed in self.timed.values())
+        now = time.monotonic_ns()
+        last = max([now + round(lease * 1.5e9), *(timed.over for timed in self.timed.values())])
         while (left := last - time.monotonic_ns()) > 0:
             time.sleep(left / 1e9)
         self.settled()
@@ -930,7 +933,7 @@ class _Driver:
 
     def _timed_out(self) -> None:
         """Let everything come that has a delay; what has a time to live came, or never will."""
-        if self._pass(ScriptStep(op="pass")) is None:
+        if not self.timed or self._pass(ScriptStep(op="pass")) is None:
             return
         if "get" in self.system.can:
             self._ensure(DRAIN)
@@ -1035,7 +1038,8 @@ def drive(system: System, steps: Iterable[ScriptStep], *, until: float = float("
 def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> DrivenRun:
     """`drive`, step by step, for so many seconds."""
     until = time.monotonic() + seconds
-    exact = system.exact and all(step.wait and not asked(step.delay, step.ttl) for step in steps)
+    timed = any(asked(step.delay, step.ttl) or step.op == "pass" for step in steps)
+    exact = system.exact and not timed and all(step.wait for step in steps)
     driver = _Driver(system, exact)
     run = driver.run
     try:

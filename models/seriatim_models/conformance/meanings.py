@@ -26,6 +26,8 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "cancel": ("keeps", "returns"),
 }
 """The values of each meaning; the first one, which is the strictest, is what an undeclared one is judged by."""
+LONGEST_LEASE = 86_400 * 365
+"""Seconds that a lease can have."""
 ORDER = frozenset({"P4", "P5", "P6", "P20"})
 """Properties of the order of a whole queue."""
 
@@ -43,13 +45,16 @@ class Meanings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the position of a commit or seek is: the next to be read, or the last that was."""
     cancel: str = ""
     """Whether the channel keeps what a cancelled consumer holds, or it returns to its queue, as by nack."""
+    lease: float = 0.0
+    """Seconds for which what was given is its holder's and nobody else's; 0 if it is not said."""
 
     def __bool__(self) -> bool:
-        return any(msgspec.structs.astuple(self))
+        """Whether something is declared that takes the place of a promise; a lease is one more."""
+        return any(getattr(self, name) for name in VALUES)
 
     def __str__(self) -> str:
-        named = msgspec.structs.asdict(self).items()
-        return ", ".join(f"{name} {value}" for name, value in named if value)
+        said = [f"{name} {value}" for name in VALUES if (value := getattr(self, name))]
+        return ", ".join([*said, *[f"lease {self.lease:g} s"] * bool(self.lease)])
 
 
 NOTHING = Meanings()
@@ -73,8 +78,11 @@ def meanings(given: object, can: frozenset[str]) -> Meanings:
     if not isinstance(given, Mapping):
         raise Fault("start", f"means: {given!r:.80} is not a table of names and values")
     for name, value in given.items():
+        if name == "lease":
+            _check_lease(value, can)
+            continue
         if name not in VALUES:
-            raise Fault("start", f"means: {name!r:.80} is none of {', '.join(VALUES)}")
+            raise Fault("start", f"means: {name!r:.80} is none of {', '.join(VALUES)}, lease")
         if value not in VALUES[name]:
             raise Fault(
                 "start", f"means: {name}: {value!r:.80} is none of {', '.join(VALUES[name])}"
@@ -84,6 +92,16 @@ def meanings(given: object, can: frozenset[str]) -> Meanings:
             words = " or ".join(sorted(needs))
             raise Fault("start", f"means: {name}: {value} says nothing without {words} in can")
     return Meanings(**given)
+
+
+def _check_lease(seconds: object, can: frozenset[str]) -> None:
+    """Raises `Fault` if that is no length of a lease, or there are none."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not 0.001 <= seconds <= LONGEST_LEASE:  # type: ignore[operator]
+        many = f"a number of seconds, 0.001 to {LONGEST_LEASE:,}"
+        raise Fault("start", f"means: lease: {seconds!r:.80} is not {many}")
+    if "lease" not in can:
+        raise Fault("start", f"means: lease: {seconds:g} says nothing without lease in can")
 
 
 def declared_profile(means: Meanings, of: Profile) -> Profile:

@@ -218,7 +218,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     can: list[str] = []
     """Of `OPERATIONS` and `FEATURES`."""
-    means: dict[str, str] = {}
+    means: dict[str, str | float] = {}
     """What words mean where systems differ, see `meanings`."""
     why: str = ""
 

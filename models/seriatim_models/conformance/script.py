@@ -51,13 +51,18 @@ DEAD = ".dead"
 """What the name of a queue has behind it to which its messages come that were dropped (`dead-letter`)."""
 
 
-def promised(can: frozenset[str]) -> dict[str, object]:
-    """What a queue is declared with, the `args` of its `declare`, by what the implementation can do."""
+def promised(can: frozenset[str], lease: float) -> dict[str, object]:
+    """What a queue is declared with, the `args` of its `declare`, by what the implementation can do.
+
+    `lease`: how long one is, in seconds; 0 if that is not declared.
+    """
     args: dict[str, object] = {}
     if "message-priority" in can:
         args["x-max-priority"] = PRIORITIES - 1
     if "held-groups" in can:
         args["groups"] = "held"
+    if lease:
+        args["lease"] = round(lease * 1000)
     return args
 
 

@@ -132,7 +132,7 @@ class _ViolationSearch:
         self.kept_seconds = 0.0
         """How long the script of the last witness took."""
         self.outcome = SearchOutcome(name=system.name, profile=profile.id, seed=chance)
-        self.small = small_scripts(system.can)[::-1]
+        self.small = small_scripts(system.can, system.means.lease)[::-1]
         """Small scripts of every shape that are still to be run, the next one last."""
         self.covered = PairCoverage()
         """Pairs of commands that short scripts had."""

@@ -13,6 +13,7 @@ import msgspec
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import SETTLING, TIME
 from seriatim_models.conformance.system import System
+from seriatim_models.conformance.timed import SHORT_LEASE
 
 LONG = 3  # times a delay, after which it is over for good
 ROUNDS = 100  # requests that the speed is measured with
@@ -285,6 +286,22 @@ def _mortal(talk: _Talk) -> None:
     talk.next_is("", "the time to live of m1 is long over, so it must be gone", autoack=auto)
 
 
+@_check("what is held comes to another when its lease is over, and not before", "get", "lease")
+def _lease(talk: _Talk) -> None:
+    lease = talk.system.means.lease
+    talk.opened(1, 2)
+    talk.published("m0")
+    begun = time.monotonic()
+    talk.next_is("m0", "nobody has a lease on m0, so it must be there")
+    time.sleep(lease / 2)
+    early = talk.got(2).m
+    if early and time.monotonic() - begun > lease:
+        return  # it was asked for too late to tell
+    _want(not early, f"another has m0 under a lease of {lease:g} s", early)
+    time.sleep(lease)
+    talk.next_is("m0", "the lease on m0 is long over, so it must be there", ch=2)
+
+
 @_check("an exclusive consumer is alone", "consume", "exclusive")
 def _exclusive(talk: _Talk) -> None:
     talk.opened(1, 2)
@@ -403,6 +420,10 @@ def self_test(system: System) -> Iterator[Check]:
     can = system.can - {"close"} if "lease" in system.can else system.can
     for sentence, needs, meanings, check in _CHECKS:
         if any(getattr(system.means, name) not in v.split() for name, v in meanings.items()):
+            continue
+        if "lease" in needs and not 0 < system.means.lease <= SHORT_LEASE:
+            said = f"means no lease of {SHORT_LEASE:g} s or less, which could be waited for"
+            yield Check(sentence=sentence, why=said, skipped=True)
             continue
         if needs - can:
             why = f"cannot {', '.join(sorted(needs - system.can))}"

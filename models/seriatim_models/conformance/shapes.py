@@ -14,6 +14,7 @@ from itertools import pairwise, zip_longest
 import msgspec
 
 from seriatim_models.conformance.script import DEAD, SETTLING, TIME, ScriptStep
+from seriatim_models.conformance.timed import SHORT_LEASE
 
 Q = "q"
 PLAIN = 12
@@ -22,8 +23,10 @@ RUN = 12
 """How many messages come one after another where one in some may go astray."""
 
 
-def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
+def small_scripts(can: frozenset[str], lease: float = 0.0) -> list[list[ScriptStep]]:
     """Every beginning followed by every form of every command that the implementation can do, the shortest first.
+
+    `lease`: the seconds of a lease, if there are leases and their length is declared and short enough to wait for.
 
     Those of priorities, of groups and of two consumers, if it has them, take turns with the others. First among those
     of priorities are consumers that differ in it, with some messages one after another: a wrong turn may come seldom.
@@ -43,6 +46,8 @@ def small_scripts(can: frozenset[str]) -> list[list[ScriptStep]]:
     pairs = list(_pair_scripts(can)) if {"consume", "qos"} <= can else []
     together = list(_together_scripts(can))
     timed = list(_time_scripts(can))
+    if 0 < lease <= SHORT_LEASE and "get" in can:
+        timed += _lease_scripts(can, lease)
     lists = [
         sorted(each, key=len) for each in (scripts, marked, pairs, groups, together, timed)
     ]  # of equal length as made
@@ -275,6 +280,19 @@ def _log_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:
             moved = msgspec.structs.replace(other, op=op, which=which)
             yield [*[publish] * 3, read, read, other, moved, read, other, other]
             yield [*[publish] * 3, read, other, other, other, moved, read, read]
+
+
+def _lease_scripts(can: frozenset[str], lease: float) -> Iterator[list[ScriptStep]]:
+    """What somebody holds is asked for at once, when half of the lease is over, and when it has run out."""
+    publish, get = (ScriptStep(op=op, q=Q) for op in ("publish", "get"))
+    other, out = ScriptStep(op="get", q=Q, ch=2), ScriptStep(op="pass")
+    half = ScriptStep(op="pass", delay=round(lease * 500))
+    for before in ([publish], [publish, publish]):
+        yield [*before, get, *[other] * len(before)]
+        yield [*before, get, half, *[other] * len(before)]
+        yield [*before, get, half, other, out, other, other]
+        if "ack" in can:
+            yield [*before, get, out, other, ScriptStep(op="ack"), ScriptStep(op="ack", ch=2)]
 
 
 def _time_scripts(can: frozenset[str]) -> Iterator[list[ScriptStep]]:

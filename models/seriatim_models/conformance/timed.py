@@ -12,6 +12,8 @@ import msgspec
 MS = 1_000_000
 OLD = 120 * MS
 """Nanoseconds after its time to live until a message is looked for that must be gone: later than P26 asks."""
+SHORT_LEASE = 1.0
+"""Seconds of a lease that is waited for: what lasts longer is not seen to end."""
 OVERDUE = 1_000 * MS
 """How long after its delay a message that is not there yet may be missing."""
 

@@ -298,6 +298,9 @@ ttl_ms = Arg[Any](
     "ttl",
     "milliseconds after its publish from which on nobody is given the message for the first time",
 )
+lease_ms = Arg[Any](
+    "lease", "milliseconds for which what was given is its holder's: nobody else is given it sooner"
+)
 answered = Arg[Any](
     "answered", "nanoseconds: when it was answered, of an end that is written down later"
 )
@@ -332,7 +335,8 @@ BLACK_BOX = (
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
-              may=("q", single_active, max_priority, held_groups, requeue_end, attempts_allowed, survives, settled)),
+              may=("q", single_active, max_priority, held_groups, requeue_end, lease_ms, attempts_allowed, survives,
+                   settled)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),

@@ -29,6 +29,7 @@ from seriatim_models.conformance.concurrent.workload import (
 )
 from seriatim_models.conformance.protocol import Answer, Fault, Push, Request
 from seriatim_models.conformance.script import DEAD, ONE_GROUP, SETTLING, promised
+from seriatim_models.conformance.timed import OVERDUE, SHORT_LEASE, TimedPublish, asked
 from seriatim_models.history.faults import HistoryError
 
 AGAIN = 0.05  # seconds until a client that could not connect tries again
@@ -106,6 +107,13 @@ class _Shared:
         self.present = 0
         """Messages published and not settled, as far as it is known."""
         self.buries = "dead-letter" in system.can
+        self.timed: dict[str, TimedPublish] = {}
+        """Messages with a delay or a time to live, until it is certain what became of them."""
+        self.mortal: dict[str, str] = {}
+        """Messages with a time to live that are not settled for good, each with its queue: they may be gone."""
+        self.faulty = bool(workload.faults) or any(name == "faults" for name, _ in workload.phases)
+        self.over = 0
+        """When the last delay and time to live is over, nanoseconds of `time.monotonic_ns`."""
         self.buried: list[_Begun] = []
         """The coming of dropped messages to the queue of the dead: it is certain when all is at rest."""
 
@@ -122,6 +130,23 @@ class _Shared:
     def add(self, n: int) -> None:
         with self.lock:
             self.present += n
+
+    def given(self, m: str) -> None:
+        """A message is about to be recorded as given: if it had a delay, it is there."""
+        with self.lock:
+            timed = self.timed.get(m)
+            if not self.settles:
+                self.mortal.pop(m, None)
+            if timed is None or not timed.delay:
+                return
+            del self.timed[m]
+        self.timed_ended(timed, "ok")
+
+    def timed_ended(self, timed: TimedPublish, ph: str) -> None:
+        """It is known what became of a message with a delay or a time to live, or that nobody will know."""
+        now = time.monotonic_ns()
+        known = msgspec.structs.replace(timed, answered=timed.answered or now)
+        self.recording.record("publish", ph=ph, **(timed.fields | known.ended(now)))
 
     def all_publish(self, client: _DrivenClient) -> bool:
         """Whether all others publish now, where a publish may wait until something is taken: somebody has to."""
@@ -269,6 +294,7 @@ class _DrivenClient:
                 record("return", m=push.m, err=str(push.code or push.why), **fields)
             else:
                 autoack = not self.shared.settles
+                self.shared.given(push.m)
                 # Recorded before it is held: only then may its client settle it.
                 record(
                     "deliver",
@@ -335,6 +361,7 @@ class _DrivenClient:
         if not answer.ok:
             fields["err"] = str(answer.code or answer.why)
         if ev == "get" and answer.m:
+            self.shared.given(answer.m)
             if answer.expired:
                 record("expire", q=fields["q"], m=answer.m, requeue=True)
             self.given += 1
@@ -385,6 +412,9 @@ class _DrivenClient:
                     fields | {"pub": self.conn, "pseq": self.published}
                 )
             return True
+        if words := self._words(command):
+            self._publish_timed(request, fields, words)
+            return True
         answer = self.ask("publish", request, **fields, pub=self.conn, pseq=self.published)
         if answer is not None and not answer.ok:
             shared.add(-(not shared.log))
@@ -393,6 +423,36 @@ class _DrivenClient:
             with shared.lock:
                 shared.ends[where] = max(answer.pos + 1, shared.ends.get(where, 0))
         return True
+
+    def _words(self, command: ClientCommand) -> dict[str, int]:
+        """What a publish says of time, where the system knows that; nothing beside faults, which it would outlast:
+        when it was confirmed is not recorded.
+        """
+        if self.shared.faulty:
+            return {}
+        return {
+            w: ms for w, ms in asked(command.delay, command.ttl).items() if w in self.shared.can
+        }
+
+    def _publish_timed(
+        self, request: Request, fields: dict[str, object], words: dict[str, int]
+    ) -> None:
+        """Publish with a delay or a time to live. When it is there is not seen, so its end is recorded later."""
+        m, shared = str(fields["m"]), self.shared
+        begun = self._begun("publish", fields | {"args": words})
+        timed = TimedPublish(0, begun[1], 0, words.get("delay"), words.get("ttl"))
+        with shared.lock:  # it may be given before it is answered
+            shared.timed[m] = timed
+            shared.mortal |= {m: timed.q} if timed.ttl else {}
+        answer = self._outcome(msgspec.structs.replace(request, **words), [])
+        timed = msgspec.structs.replace(timed, answered=time.monotonic_ns())
+        with shared.lock:
+            shared.over = max(shared.over, timed.over)
+            waits = shared.timed.pop(m, None) is not None
+            if waits and answer is not None and answer.ok:
+                shared.timed[m] = timed
+        if waits and (answer is None or not answer.ok):
+            self._ended([begun], "info" if answer is None else "fail")
 
     def _part(self, command: ClientCommand) -> dict[str, int]:
         return {"part": command.part} if "partitions" in self.shared.can else {}
@@ -467,9 +527,10 @@ class _DrivenClient:
             return
         if len(answer.batch) > n:
             raise Fault("garbage", f"{len(answer.batch)} messages where {n} were asked for")
-        for (ev, asked), got in zip(begun, answer.batch, strict=False):
+        for (ev, fields), got in zip(begun, answer.batch, strict=False):
+            self.shared.given(got.m)
             found = {"m": got.m, "dtag": got.dtag, "redelivered": got.redelivered}
-            self._ended([(ev, asked | found)], "ok")
+            self._ended([(ev, fields | found)], "ok")
             with self._lock:
                 if not autoack and got.dtag is not None:
                     self.held[got.dtag] = DrivenMessage(got.m, q, got.dtag)
@@ -581,10 +642,12 @@ class _DrivenClient:
     ) -> None:
         """These were settled, or refused, or nobody knows."""
         if answer is not None and answer.ok:
-            gone = sum(not each.requeue for each in settled)
-            self.shared.add(len(buried) - gone)
+            gone = [each.held.m for each in settled if not each.requeue]
+            self.shared.add(len(buried) - len(gone))
             with self.shared.lock:
                 self.shared.buried += buried
+                for m in gone:
+                    self.shared.mortal.pop(m, None)
         else:
             self._ended(buried, "info" if answer is None else "fail")
 
@@ -753,7 +816,7 @@ def run_workload(
     driven = shared.driven = [_DrivenClient(shared, n) for n in range(1, count + 1)]
     start = threading.Barrier(count)
     threads = shared.threads = [_WorkloadThread(each, start) for each in driven]
-    _begin(shared, {**promised(system.can), **(declares or {})})
+    _begin(shared, {**promised(system.can, system.means.lease), **(declares or {})})
     for thread in threads:
         thread.start()
     watched = [*driven]
@@ -858,8 +921,11 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
         last._ended(shared.buried, "ok" if rest else "info")
         if rest and shared.workload.settles:
             _settle_all(shared, driven)
+        if shared.workload.commands:
+            _leases_end(shared, driven, last)
         for each in driven:
             each.closed()
+        _time_passes(shared, last)
         limit = 2 * sum(c.published for c in driven) + LAST_MESSAGES
         emptied = _read_through if shared.log else _emptied
         shared.run.drained = all(emptied(shared, last, q, limit) for q in _queues(shared))
@@ -870,6 +936,48 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
         shared.failed(Fault("disk", str(error)))
     finally:
         shared.run.messages = messages
+
+
+def _leases_end(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) -> None:
+    """Look for what clients hold while they must have it, and let their leases run out, if these are short."""
+    lease = shared.system.means.lease
+    if not 0 < lease <= SHORT_LEASE or not any(c.held for c in driven):
+        return
+    for seconds in (lease / 2, lease):
+        time.sleep(seconds)
+        _taken(shared, last)
+
+
+def _taken(shared: _Shared, last: _DrivenClient) -> None:
+    """Take what is there, and settle it."""
+    for q in _queues(shared) if "get" in shared.can else ():
+        for _ in range(shared.workload.backlog):
+            if last.connected() is None or not last.got(q):
+                break
+            last.settled()
+
+
+def _time_passes(shared: _Shared, last: _DrivenClient) -> None:
+    """Let each delay and time to live be over, and record what became of the messages that had one.
+
+    What has a delay is there then, or was lost; what has a time to live and was not settled for good is gone.
+    """
+    if not shared.over:
+        return
+    while (now := time.monotonic_ns()) < shared.over:
+        if not shared.mortal:  # of which some must be left when their time is over
+            _taken(shared, last)  # nothing comes early
+        time.sleep(min(LOOKS, (shared.over - now) / 1e9))
+    while time.monotonic_ns() < shared.over + OVERDUE:
+        if not any(t.delay for t in shared.timed.values()):
+            break
+        _taken(shared, last)
+        time.sleep(LOOKS)
+    for timed in shared.timed.values():
+        shared.timed_ended(timed, "ok" if timed.delay else "info")
+    shared.timed.clear()
+    for m, q in shared.mortal.items():
+        shared.recording.record("expire", q=q, m=m, requeue=False)
 
 
 def _rests(shared: _Shared) -> bool:

@@ -25,6 +25,7 @@ from seriatim_models.conformance.concurrent.workload import (
     PREFETCH,
     REFINED,
     REOPEN,
+    TIMED,
     ClientCommand,
     ConcurrentWorkload,
     FaultKind,
@@ -98,6 +99,8 @@ SMALL = 3
 """The most commands of a client in a workload that stays small."""
 REFINEMENTS = (0.0, 0.0, 0.3, 0.8)
 """How often a command may be refined in such a mix."""
+SELDOM = (0.0, 0.0, 0.1)
+"""How often a message may have a delay or a time to live in it: each takes its time."""
 PREFETCHES = (1, 2, 5)
 """Of consumers in such a workload: a few messages must fill what they may hold."""
 OFTEN = (0, 1, 3, 10)
@@ -123,7 +126,8 @@ def drawn(
         mix = {op: chance.choice(OFTEN) for op in MIX | REOPEN if op in can}
         mix["publish"] = max(mix.values()) or 1
         longest = min(longest, SMALL) if n % 4 == 1 else longest
-        often = {feature: chance.choice(REFINEMENTS) for feature in REFINED}
+        often = {f: chance.choice(REFINEMENTS) for f in REFINED if f not in TIMED}
+        often |= {f: chance.choice(SELDOM) for f in TIMED}
         prefetch = chance.choice(PREFETCHES) if "qos" in can else prefetch
 
     def commands() -> Iterator[ClientCommand]:

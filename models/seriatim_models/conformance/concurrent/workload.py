@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from seriatim_models.conformance.script import DEAD, PRIORITIES
+from seriatim_models.conformance.script import DEAD, PRIORITIES, TIME
 
 Phase = Literal["load", "faults", "heal"]
 """Clients work through all phases; in `faults` the system is disturbed, in `heal` no more. Then it is drained."""
@@ -89,6 +89,10 @@ class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The priority of a consumer or a message."""
     key: str = ""
     """The group of a message."""
+    delay: int | None = None
+    """Milliseconds of a publish, until its message is there."""
+    ttl: int | None = None
+    """Milliseconds of a publish, after which its message is gone."""
     part: int = 0
     """The partition of a log, if it has some."""
     n: int = 1
@@ -109,6 +113,7 @@ class ClientCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             words.append("exclusive")
         if self.rank is not None:
             words.append(f"priority {self.rank}")
+        words += [f"{word} {ms} ms" for word in ("delay", "ttl") if (ms := getattr(self, word))]
         words += [self.key] * bool(self.key) + [f"part {self.part}"] * bool(self.part)
         words += [f"{self.n} at once"] * (self.n > 1)
         if self.q or self.dead:
@@ -127,8 +132,14 @@ PREFETCH = 5
 """Of consumers, if nothing else is said."""
 SEVERAL, FROM_THE_DEAD = 0.2, 0.2
 """How often a get is of several messages, and a get or a consumer of the queue of the dead."""
-REFINED = {"exclusive": 0.1, "priority": 0.5, "message-priority": 0.2, "groups": 0.2}
+REFINED = {
+    "exclusive": 0.1, "priority": 0.5, "message-priority": 0.2, "groups": 0.2, "delay": 0.02, "ttl": 0.02,
+}  # fmt: skip
 """How often a command has a refinement, of a system that has this feature."""
+
+
+TIMED = ("delay", "ttl")
+"""Refinements of a publish that take their time. Never both."""
 
 
 def refined(
@@ -147,6 +158,9 @@ def refined(
         more["rank"] = drawn.randrange(PRIORITIES)
     if command.op == "publish" and has("groups"):
         more["key"] = f"k{drawn.randrange(2)}"
+    if command.op == "publish":
+        timed = next((word for word in TIMED if has(word)), "")
+        more |= {timed: TIME} if timed else {}
     if "partitions" in can:
         more["part"] = drawn.randrange(2)
     if command.op == "get" and "batch" in can and "lease" not in can and drawn.random() < SEVERAL:

@@ -1,4 +1,4 @@
-"""P26: nobody is given a message before its delay is over, nor when its time to live is."""
+"""P26: nobody is given a message before its delay is over, when its time to live is, nor while another has a lease."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -52,34 +53,44 @@ class InTimeState(msgspec.Struct):
     """By queue when the time to live of messages was over of which nothing was seen since."""
     rest: Event | None = None
     """The last time that all had come to rest: what was due had been said."""
+    leases: dict[str, Event] = {}
+    """By queue the declaration of how long a lease is."""
+    leased: dict[tuple[str, str], Event] = {}
+    """By queue and message who was given it last and has not begun to settle it. The latest `KEPT`."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
 class InTime(SequentialProperty[InTimeState]):
     """P26. A case is a message that was published with a `delay`, in milliseconds, and given to somebody; and one whose
-    `ttl` was over when somebody was given one of its queue, or none.
+    `ttl` was over when somebody was given one of its queue, or none; and one that was given again, unsettled, in a
+    queue that declares how long a `lease` is, in milliseconds.
 
     It is early if it is recorded less than the delay after its publish began, and late if it was taken more than the
     time to live after that was answered (`answered`, if its end was written down later): polled for, or given to a
     consumer that began then, or after all had come to rest. A delay may be short by 20 ms, and dropping what
     is old may take 100. Open for what was handed out before, published twice under one name, or came by way of
-    another queue.
+    another queue. A lease begins when its holder asked at the earliest, and may be short by 20 ms, too; it ends with
+    the first settlement that is asked for, whatever came of that.
     """
 
     id = "P26"
-    sentence = "No message is given before its delay is over, nor when its time to live is."
+    sentence = "No message is given before its delay is over, when its time to live is, nor under another's lease."
     source = (
-        "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html; "
-        "https://www.rabbitmq.com/docs/ttl"
+        "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html, "
+        "sqs-visibility-timeout.html; https://www.rabbitmq.com/docs/ttl"
     )
     rests_on = ""
-    case = "a message with a delay that is given, or somebody looking for one whose time to live is over"
+    case = "a message with a delay or a lease that is given, or somebody looking for one whose time to live is over"
     scope = "queue"
-    reads = frozenset({"publish", "deliver", "get", "note", GAP})
+    reads = frozenset({"publish", "deliver", "get", "note", "declare", "recover", GAP}) | SETTLES
     summary_type = AggregationState[InTimeState]
-    keeps = "the latest 65,536 messages that have a delay or a time to live"
+    keeps = (
+        "the latest 65,536 messages that have a delay or a time to live, and that are under a lease"
+    )
     case_events = CaseEvents(
-        frozenset({"publish"}), lambda e: "delay" in e.args or "ttl" in e.args, ("args",)
+        frozenset({"publish", "declare"}),
+        lambda e: bool({"delay", "ttl", "lease"} & e.args.keys()),
+        ("args",),
     )
     promised_in: ClassVar[Mapping[str, str]] = {
         "rabbit-classic": "https://www.rabbitmq.com/docs/ttl: the server guarantees that expired messages will not be "
@@ -95,11 +106,19 @@ class InTime(SequentialProperty[InTimeState]):
             if event.ev == GAP:
                 state.messages.clear()
                 state.old.clear()
+                state.leased.clear()
                 state.rest = None
             elif event.ev == "note":
                 state.rest = event if event.args.get("rest") else state.rest
             elif event.ev == "publish":
                 self._publish(state, event)
+            elif event.ev == "declare":
+                if _nanoseconds(event.args.get("lease")):
+                    state.leases[event.q] = event
+            elif event.ev == "recover":
+                state.leased.clear()
+            elif event.ev in SETTLES:
+                self._settled(state, event)
             elif event.ph not in ("invoke", "fail", "info"):
                 self._looked(state, event)
 
@@ -126,8 +145,42 @@ class InTime(SequentialProperty[InTimeState]):
         elif event.ph == "fail":
             del state.messages[name]
 
+    @staticmethod
+    def _settled(state: InTimeState, event: Event) -> None:
+        """A settlement was asked for or done: from now on the message may be back."""
+        for m in event.ms or ([event.m] if event.m else []):
+            for q in [event.q] if event.q else list(state.leases):
+                state.leased.pop((q, m), None)
+
+    @staticmethod
+    def _given_under_lease(state: InTimeState, event: Event) -> None:
+        """A message of a queue with leases was given: not to another before the lease of who had it is over."""
+        declared, name = state.leases.get(event.q), (event.q, event.m)
+        if declared is None:
+            return
+        before = state.leased.pop(name, None)
+        if not event.autoack and not event.dead:
+            state.leased[name] = event
+            if len(state.leased) > KEPT:
+                del state.leased[next(iter(state.leased))]
+        if before is None:
+            return
+        begun, lease = before.t_lo, _nanoseconds(declared.args["lease"])
+        if begun is None or event.t is None:  # when it was asked for is not known
+            state.tally.untestable += 1
+            return
+        state.tally.tested += 1
+        if event.t < begun + lease - EARLY:
+            why = (
+                f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after who was given it at event "
+                f"{before.i} had asked for one; that has a lease of {_ms(lease)}"
+            )
+            state.tally.report_violation(why, [declared, before, event])
+
     def _looked(self, state: InTimeState, event: Event) -> None:
         """Somebody was given a message, or looked for one."""
+        if event.m:
+            self._given_under_lease(state, event)
         message = state.messages.get((event.q, event.m))
         self._no_longer_old(state, event.q, message)
         waiting = state.old.get(event.q, [])
