@@ -388,6 +388,41 @@ def test_a_job_that_was_refused_has_not_begun(refusals: int, due: Verdict) -> No
         ]
 
 
+@pytest.mark.parametrize("handling", [False, True])
+def test_that_a_job_was_refused_is_on_record_in_every_schedule(handling: bool) -> None:
+    """Under the explorer too, where another stack records; a job that runs where an error is handled has begun."""
+    seen: set[str] = set()
+
+    def program(world: World) -> None:
+        jobs: list[Callable[[], None]] = []
+
+        def submit(job: Callable[[], None]) -> None:
+            if jobs:
+                raise RuntimeError("no more")
+            jobs.append(job)
+
+        queue = reference.PushQueue(recorded(world.host), submit, "q")
+
+        def run() -> None:
+            queue.enqueue(reference.Message("m1"))
+            if handling:
+                try:
+                    raise ValueError
+                except ValueError:
+                    jobs[0]()
+            else:
+                jobs[0]()
+            queue.deliver_async()
+
+        world.spawn(run, name="P")
+
+    def look(world: World) -> None:
+        seen.add(" ".join(str(r.args["at"]) for r in world.records if r.ev == "job"))
+
+    assert explore(program, on_execution=look).verdict == "ok"
+    assert seen == {"submit begin submit refused"}
+
+
 # ---- QL-4: what it does not measure, the cost
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 from seriatim.handover import WorkSet
+from seriatim.host import Cell
 from seriatim.queue import (
     Consumer,
     ConsumerList,
@@ -41,7 +42,38 @@ def recorded(host: WatchedHost, unrecorded: Collection[str] = ()) -> Recording:
     But for the changes of cells of the kinds that are `unrecorded`.
     """
     cells = {kind: events for kind, events in CELLS.items() if kind not in unrecorded}
-    return Recording(host, cells, OPERATIONS)
+    return QueueRecording(host, cells, OPERATIONS)
+
+
+class _JobPending:
+    """The flag of a delivery job, which knows whether it is being lowered because the job was refused.
+
+    That is seen on the thread that lowers it; what the change is recorded by may run on another stack.
+    """
+
+    def __init__(self, inner: Cell[bool]) -> None:
+        self.inner = inner
+        self.refused = False
+
+    def set(self, value: bool) -> None:
+        """Write the flag."""
+        error = sys.exception()
+        handles = None if error is None or error.__traceback__ is None else error.__traceback__
+        self.refused = handles is not None and handles.tb_frame is sys._getframe(1)
+        self.inner.set(value)
+        self.refused = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class QueueRecording(Recording):
+    """A recording that tells a job that was refused from one that begins."""
+
+    def cell(self, value: Any, name: str = "", *, kind: str = "", **options: Any) -> Cell[Any]:
+        """A cell of the inner host, watched if its kind is recorded."""
+        made = super().cell(value, name, kind=kind, **options)
+        return cast(Cell[Any], _JobPending(made)) if kind == "job pending" else made
 
 
 def position(pointer: Pointer) -> list[int]:
@@ -102,7 +134,7 @@ def _size(record: Record, members: ConsumerList, change: Change[int]) -> None:
 
 def _job_pending(record: Record, queue: PushQueue, change: Change[bool]) -> None:
     if change.ok:
-        ended = "begin" if sys.exception() is None else "refused"  # lowered in its `except`
+        ended = "refused" if cast(_JobPending, queue._job_pending).refused else "begin"
         record("job", at="submit" if change.new else ended)
 
 
