@@ -157,6 +157,7 @@ class Run:
     ) -> MatrixRun:
         from seriatim_models.matrix.systems import SYSTEMS
         from seriatim_models.matrix.totals import Matrix, add_up, by_cell
+        from seriatim_models.matrix.work import call_names
 
         results = list(done)
         matrix = Matrix(
@@ -164,7 +165,7 @@ class Run:
             self.depth,
             planned.states,
             planned.edges,
-            tuple(SYSTEMS[self.system].table),
+            call_names(SYSTEMS[self.system]),
             add_up(planned.programs, results),
             planned.problems,
             time.monotonic() - self.begun,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -56,6 +56,11 @@ class ApiCall:
     """(harness, arguments) -> its class, in a state in which nothing else is running."""
     standings: tuple[CallStanding, ...]
     """The classes that it can have."""
+    inside: Mapping[str, Any] | None
+    """With which arguments a consumer's callback makes it, besides those that `arguments_inside` knows; None: none may.
+
+    A callback runs on the thread that delivers: of the work pool, of an executor, of IO, or of a publisher.
+    """
     run: Callable[..., Any]
     """(harness, arguments) -> what the call returned; the harness knows of it then."""
 
@@ -68,6 +73,14 @@ class ApiCall:
         """Return what one argument may be now."""
         values = self.arguments[argument]
         return values(harness) if callable(values) else values
+
+    def arguments_inside(self, harness: object, **known: object) -> dict[str, Any]:
+        """Return the arguments with which a callback makes it: as declared, or `known` to it, else the first value."""
+        given = {**known, **(self.inside or {})}
+        return {
+            name: given[name] if name in given else self.values(harness, name)[0]
+            for name in self.arguments
+        }
 
     def choices(
         self, harness: object, standing: CallStanding | None = None, **fixed: object
@@ -91,17 +104,29 @@ def call(
     enabled: Callable[..., bool] = lambda harness, **arguments: True,
     standing: Callable[..., CallStanding] = lambda harness, **arguments: CallStanding.IN_CONTRACT,
     standings: tuple[CallStanding, ...] = (CallStanding.IN_CONTRACT,),
+    inside: Mapping[str, Any] | None = None,
     **arguments: Values,
 ) -> Callable[[F], F]:
     """Return a decorator that declares a harness's method as an API call; see `ApiCall` for the parameters."""
 
     def declare(method: F) -> F:
         method._call = ApiCall(  # type: ignore[attr-defined]  # read by `calls_of`
-            method.__name__, caller, arguments, enabled, standing, standings, method
+            method.__name__, caller, arguments, enabled, standing, standings, inside, method
         )
         return method
 
     return declare
+
+
+def callable_inside(table: Mapping[str, ApiCall]) -> tuple[str, ...]:
+    """Return the names of the calls that a consumer's callback may make."""
+    return tuple(name for name, call in table.items() if call.inside is not None)
+
+
+def without_inside(table: Mapping[str, ApiCall], *names: str) -> dict[str, ApiCall]:
+    """Return a table in which no callback may make some calls that one of another kind of system may."""
+    assert set(names) <= set(table), "only calls of the table can be left out"
+    return {n: replace(c, inside=None) if n in names else c for n, c in table.items()}
 
 
 def calls_of(harness: type) -> dict[str, ApiCall]:

@@ -32,6 +32,7 @@ from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.history.event import Event, event
 from seriatim_models.machines.calls import CallStanding
 from seriatim_models.machines.stages import WorldStage
+from seriatim_models.matrix.callbacks import UNFINISHED
 from seriatim_models.matrix.scene import (
     Invocation,
     MatrixScene,
@@ -47,8 +48,6 @@ from seriatim_models.properties.whitebox.judging import judge
 Mode = Literal["settle", "serve"]
 MAX_STEPS = 2000
 """Steps of one execution; the longest of these programs needs fewer than 400."""
-UNFINISHED = "unfinished"
-"""The result of a call that has not returned."""
 JUDGED_TOGETHER = 32
 """So many executions of a program are judged one after the other, when they are over: between others judging takes
 half as long again."""
@@ -98,7 +97,8 @@ def pairs(
     ]
     for mode in modes:
         if state.universe.serve if mode == "serve" else state.universe.settle:
-            for chosen in _combinations(offers, at_once, state.universe.twice):
+            beside = at_once - state.universe.callback_races
+            for chosen in _combinations(offers, beside, state.universe.twice):
                 yield CallPair(
                     state.universe,
                     state.path,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import seriatim.client as reference
 from seriatim_models.explorer import World
-from seriatim_models.machines.calls import ApiCall
+from seriatim_models.machines.calls import ApiCall, callable_inside
 from seriatim_models.machines.client.calls import (
     CLIENT,
     POOL,
@@ -21,6 +22,7 @@ from seriatim_models.machines.client.state import outcome as client_outcome
 from seriatim_models.machines.client.state import pool_outcome, pool_state_text, state_text
 from seriatim_models.machines.single_threaded_host import WouldWait
 from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.callbacks import CallInside
 from seriatim_models.matrix.own_threads import OwnThreads, WorldOfWaiters
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
@@ -43,6 +45,7 @@ class ServedScene(TableScene[H]):
 
     own: OwnThreads
     stage: Stage
+    settling = False
 
     def on(self, stage: Stage) -> World:
         """Return the world of a stage, on which the threads that are spawned are this scene's own."""
@@ -53,11 +56,14 @@ class ServedScene(TableScene[H]):
 
     def settle(self) -> None:
         """Let the threads go on until none of them has anything to do."""
+        self.settling = True
         try:
             while self.own.go_on():
                 pass
         except WouldWait as error:
             raise Unsettled(f"a thread of the system waits for ever {error}") from None
+        finally:
+            self.settling = False
 
     def serve(self, first: Mapping[str, Callable[[], None]]) -> None:
         """Start the threads, and one for each owner that has a call to make."""
@@ -104,6 +110,38 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         workers = [name for name in self.own.threads if name.startswith("pool")]
         self._readers = [name for name in self.own.threads if name not in workers]
         self.own.threads = {n: self.own.threads[n] for n in (*self._readers, *workers)}
+        self.inside: CallInside | None = None
+        self._due: list[Callable[[], None]] = []
+        """What callbacks that have begun are still to call; of a channel one, so that its thread alone asks."""
+        if universe.callback:
+            call = CLIENT[universe.callback]
+            self.inside = CallInside(
+                call,
+                harness,
+                lambda who, arguments: self.run(call, arguments),
+                partial(state_text, harness),
+                partial(self.answer, call),
+            )
+            harness.inside = self._call_inside
+
+    def _call_inside(self, channel: reference.Channel, delivery: reference.Delivery) -> None:
+        assert self.inside is not None
+        known = self.harness.known_inside(channel, delivery)
+        consumer = f"{channel.key} {delivery.consumer_tag}"
+        judged = self.settling and self.own.alone()
+        self._due.append(partial(self.inside.make, consumer, judged, **known))
+        if not self.universe.callback_later:
+            self._call_due()
+
+    def _call_due(self) -> None:
+        while self._due:
+            self._due.pop(0)()
+
+    def settle(self) -> None:
+        """Let the threads go on until none of them has anything to do, and look at what callbacks called."""
+        super().settle()
+        if self.inside is not None and not self._due:
+            self.inside.check_end()
 
     def offered(self, call: ApiCall, arguments: Mapping[str, Any]) -> bool:
         """Return whether a call is of this universe."""
@@ -127,8 +165,11 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         if self.universe.late and limited(invocation) and not result.startswith("refused"):
             result = LATE
         if self.own.alone():
+            if self.universe.callback_later == "unread":
+                self._call_due()
             for reader in self._readers:
                 self.own.run(reader)
+            self._call_due()
         return result
 
     def arguments(self, invocation: Invocation) -> dict[str, Any]:
@@ -155,11 +196,16 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
 
     def state(self) -> str:
         """Return the server's queues, what is on the wires, the channels, and what the pools have to do."""
-        return state_text(self.harness)
+        called = "" if self.inside is None else f"\ncalled={sorted(self.inside.returned)}"
+        return state_text(self.harness) + called
 
     def outcome(self) -> Mapping[str, Any]:
         """Return what callbacks got, which channels are closed and why, and the messages in the queues."""
-        return client_outcome(self.harness)
+        if self._due:  # a callback that began last
+            self._call_due()
+            self.settle()
+        called = {} if self.inside is None else {"called": dict(self.inside.returned)}
+        return {**client_outcome(self.harness), **called}
 
 
 UNANSWERED = ("ack", "nack", "reject", "publish")
@@ -188,8 +234,10 @@ def _but_for_the_late(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _but_for_nothing(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an outcome without what calls that return nothing returned, and what closed channels got."""
-    returned = {call: result for call, result in outcome["returned"].items() if result}
-    return {**_but_for_what_the_closed_got(outcome), "returned": returned}
+    found = {**_but_for_what_the_closed_got(outcome), "called": outcome.get("called", {})}
+    for results in ("returned", "called"):
+        found[results] = {call: result for call, result in found[results].items() if result}
+    return found
 
 
 def _but_for_what_the_closed_got(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -200,11 +248,33 @@ def _but_for_what_the_closed_got(outcome: Mapping[str, Any]) -> Mapping[str, Any
     }
 
 
+def _without_one_unanswered(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls without one that the server does not answer, which may be that of a callback."""
+    yield from without_one(lambda universe, call: call.call in UNANSWERED)(universe, calls)
+    if universe.callback in UNANSWERED:
+        yield replace(universe, callback=""), calls
+
+
+def _but_for_answers_of_the_closed(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what calls on channels returned that are closed in the end."""
+    closed = {k for k, v in outcome.items() if isinstance(v, dict) and v.get("closed")}
+
+    def open_ones(results: Mapping[str, str]) -> dict[str, str]:
+        return {call: result for call, result in results.items() if not closed & {*call.split()}}
+
+    found = {**_but_for_what_the_closed_got(outcome), "returned": open_ones(outcome["returned"])}
+    return {**found, "called": open_ones(outcome.get("called", {}))}
+
+
 NOT_ANSWERED = ExpectedDifference(
     "a publish or a settlement that is sent while the server closes its channel is ignored there, and nobody tells "
     "its caller: all else is as if it had not been made",
-    without_one(lambda universe, call: call.call in UNANSWERED),
+    _without_one_unanswered,
     _but_for_nothing,
+)
+REPLY_NOT_READ = ExpectedDifference(
+    "a call whose channel ends before its reply is read is refused, and was made at the server",
+    compared=_but_for_answers_of_the_closed,
 )
 TOO_LATE = ExpectedDifference(
     "a call may end at its time limit, and its reply comes later: at the server it was made",
@@ -220,6 +290,13 @@ UNTIL_THE_CHANNELS_END = ExpectedDifference(
     "has requeued all that were not acknowledged",
     compared=_but_for_what_the_closed_got,
 )
+
+
+def _called_later(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls in a universe in which callbacks begin, and call after one of them."""
+    if universe.callback:
+        yield replace(universe, callback_later="unread"), calls
+        yield replace(universe, callback_later="read"), calls
 
 
 def _client(name: str, why: str, *calls: str, **options: Any) -> ClientUniverse:
@@ -272,14 +349,43 @@ CLIENT_UNIVERSES = (
         ),
     ),
 )  # fmt: skip
+BESIDE_CALLBACKS = (
+    "close c.1",
+    "close_connection c",
+    "disconnect c",
+    "cancel c.1 t",
+    "nack c.1 1 False True",
+    "get c.1 q False None",
+    "publish d.1 q",
+    "shutdown",
+)
+"""What is called beside what a callback calls: ends, what settles the same delivery, and what waits for its turn."""
+CALLED_LATER = ExpectedDifference(
+    "a callback that has begun may call behind what comes meanwhile: its call counts from then on",
+    _called_later,
+)
+CALLBACK_UNIVERSES = tuple(
+    _client(
+        f"inside-{name}", f"a callback that calls {name}", *BESIDE_CALLBACKS, given=(CONSUME,), callback=name,
+        callback_races=True, connections=2,
+    )
+    for name in callable_inside(CLIENT)
+)  # fmt: skip
 CLIENT_SYSTEM = MatrixSystem(
     "client",
     "client",
     CLIENT,
-    CLIENT_UNIVERSES,
+    (*CLIENT_UNIVERSES, *CALLBACK_UNIVERSES),
     ClientMatrixScene,
     PROPERTIES,
-    expected=(TOO_LATE, NEVER_SENT, NOT_ANSWERED, UNTIL_THE_CHANNELS_END),
+    expected=(
+        CALLED_LATER,
+        TOO_LATE,
+        NEVER_SENT,
+        NOT_ANSWERED,
+        UNTIL_THE_CHANNELS_END,
+        REPLY_NOT_READ,
+    ),
 )
 
 

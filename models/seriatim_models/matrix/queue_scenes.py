@@ -12,7 +12,7 @@ import msgspec
 
 import seriatim.queue as reference
 from seriatim.host import Semaphore
-from seriatim_models.machines.calls import ApiCall, Caller, CallStanding
+from seriatim_models.machines.calls import ApiCall, Caller, CallStanding, callable_inside
 from seriatim_models.machines.queue.calls import (
     DUE,
     PULL,
@@ -23,6 +23,7 @@ from seriatim_models.machines.queue.calls import (
     QueueHarness,
 )
 from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.callbacks import CallInside
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
     Instead,
@@ -39,6 +40,8 @@ from seriatim_models.properties.whitebox.client import CLIENT
 from seriatim_models.properties.whitebox.fair import FAIR
 from seriatim_models.properties.whitebox.log import LOG
 
+BY = "by-"
+"""How names begin of whom a callback subscribes, and of what it publishes; the rest is the consumer's name."""
 ROUNDS = 60
 """How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
 
@@ -90,6 +93,11 @@ class QueueMatrixScene:
         self._served: dict[str, reference.Consumer] = {}
         if universe.timed:
             stage.host.record("clock", now=0)
+        self.inside: CallInside | None = None
+        if universe.callback:
+            call = self.table[universe.callback]
+            run = partial(self._run_inside, call)
+            self.inside = CallInside(call, self.harness, run, self.logical_state)
 
     # ---- the client's end
 
@@ -109,8 +117,22 @@ class QueueMatrixScene:
             self.woken[consumer.name] = consumer
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-        """Note what a consumer was sent."""
+        """Note what a consumer was sent, and call what its callback calls."""
         self.sent.setdefault(consumer.name, []).append(entry.message.id)
+        if self.inside is not None and consumer.name in self._names():
+            host, of = self.harness.host, {"m": entry.message.id, "sub": consumer.name}
+            host.record("send", ph="invoke", **of)
+            alone = cast(ProgramStage, self.harness.stage).world.alone
+            self.inside.make(consumer.name, alone, consumer=consumer, entry=entry)
+            host.record("send", ph="ok", **of)
+
+    def _run_inside(self, call: ApiCall, who: str, arguments: Mapping[str, Any]) -> str:
+        """Make a callback's call; whom it subscribes, and what it publishes, has a name of no other."""
+        new: Mapping[str, Mapping[str, object]] = {
+            "enqueue": {"id": f"{BY}{who}", "due": DUE},
+            "subscribe": {"name": f"{BY}{who}"},
+        }
+        return self._run(call, {**arguments, **new.get(call.name, {})})
 
     # ---- calls
 
@@ -207,6 +229,9 @@ class QueueMatrixScene:
             return result
         elif call.name == "close" and not self._wake:
             self.woken.pop(invocation.arguments[0], None)  # who closes does not pull any more
+        return self._run(call, arguments)
+
+    def _run(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
         try:
             result = call.run(self.harness, **arguments)
         except self.harness.lib.QueueMisuse:
@@ -233,6 +258,8 @@ class QueueMatrixScene:
             elif jobs:
                 jobs.pop(0)()
             else:
+                if self.inside is not None:
+                    self.inside.check_end()
                 return
         raise Unsettled(f"after {ROUNDS} calls of the queue's own threads something is left to do")
 
@@ -316,7 +343,8 @@ class QueueMatrixScene:
 
     def state(self) -> str:
         """Return the text of the queue, of what its clients know, and of what is left to be done."""
-        return self.harness.state(self.woken)
+        called = {} if self.inside is None else {"called": sorted(self.inside.returned)}
+        return self.harness.state(self.woken, **called)
 
     def logical_state(self) -> object:
         """Return the same without nodes that are deleted and still linked."""
@@ -338,6 +366,7 @@ class QueueMatrixScene:
             },
             "open": sorted(harness.consumers),
             "depth": harness.queue.depth.get(),
+            **({} if self.inside is None else {"called": dict(self.inside.returned)}),
         }
 
 
@@ -380,7 +409,7 @@ class QueueSystem(MatrixSystem):
         """Return the calls with the options of consumers and messages, which are numbered as they appear."""
         assert isinstance(universe, QueueUniverse)
         numbers: dict[str, str] = {}
-        parts = [str(universe.levels), str(universe.timed)]
+        parts = [str(universe.levels), str(universe.timed), universe.callback]
         for call in (*map(Invocation.read, universe.given), *calls):
             parts.append(call.call)
             for name in call.arguments:
@@ -441,8 +470,23 @@ UNIVERSES = (
     _universe("strangers", "settling what another holds", (PLAIN, PLAIN), (M,), strangers=True, idle=True),
     _universe("holding", "both hold one", (PLAIN, ONE), (M, M, M), given=("subscribe A", "enqueue m1")),
 )  # fmt: skip
+
+
+def _inside(table: Mapping[str, ApiCall]) -> tuple[QueueUniverse, ...]:
+    """Return a universe for each call that a callback may make."""
+    return tuple(
+        _universe(
+            f"inside-{call}", f"a callback that calls {call}", (ONE, PLAIN), (M, M), given=("subscribe A",),
+            callback=call,
+        )
+        for call in callable_inside(table)
+    )  # fmt: skip
+
+
+PUSH_UNIVERSES = (*UNIVERSES, *_inside(PUSH))
 PULL_UNIVERSES = (
     *UNIVERSES,
+    *_inside(PULL),
     _universe("ranks", "the higher one first", (HIGH, PLAIN), (M, M)),
     _universe("ranks-credit", "the higher one can take no more", (HIGH_ONE, PLAIN), (M, M)),
     _universe("ranks-selector", "the higher one wants another", (HIGH_SELECTOR, PLAIN), (M, X)),
@@ -481,11 +525,18 @@ def _not_immediate(universe: Universe, calls: tuple[Invocation, ...]) -> Instead
 def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what does not depend on which of several ready consumers was served.
 
-    Of a consumer that is the credit it ever had: what is left, and one for each message that it was sent.
+    Of a consumer that is the credit it ever had: what is left, and one for each message that it was sent. Whose
+    callback called, and whom it subscribed, depends on it.
     """
     found: dict[str, Any] = {}
     for key, value in outcome.items():
-        if isinstance(value, dict) and key != "returned":
+        if key.startswith(BY):
+            continue
+        if key == "open":
+            found[key] = [name for name in value if not name.startswith(BY)]
+        elif key == "called":
+            found[key] = sorted(set(value.values()))
+        elif isinstance(value, dict) and key != "returned":
             found[key] = None if value["credit"] is None else value["credit"] + len(value["sent"])
         else:
             found[key] = value.partition(" by ")[0] if isinstance(value, str) else value
@@ -593,7 +644,7 @@ PUSH_SYSTEM = QueueSystem(
     "push",
     "queue",
     PUSH,
-    UNIVERSES,
+    PUSH_UNIVERSES,
     PushMatrixScene,
     QUEUE_PROPERTIES,
     expected=(OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD, PASSED_IN_A_GROUP),

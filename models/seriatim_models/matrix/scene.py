@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -51,9 +51,23 @@ class Offer:
     twin_of: Invocation | None = None
     """An offer that differs from this one in a name only: then this one is of interest beside that one alone."""
 
+    def problem(self, result: str, unchanged: bool) -> str:
+        """Return what the call did that its class forbids; '' if nothing."""
+        if self.answer and self.standing is CallStanding.IN_CONTRACT:
+            wrong = f"outcome: {self.invocation} ended with {result or 'success'}, due was {self.answer}"
+            return "" if result == self.answer else wrong
+        refused = result.startswith("refused")
+        if self.standing is CallStanding.REFUSED and not refused:
+            return f"outcome: {self.invocation} must be refused, and was not"
+        if self.standing is not CallStanding.REFUSED and refused:
+            return f"outcome: {self.invocation} was refused, and is {self.standing.value}"
+        if self.standing is not CallStanding.IN_CONTRACT and not unchanged:
+            return f"outcome: {self.invocation} is {self.standing.value}, and changed the state"
+        return ""
+
 
 class Unsettled(AssertionError):
-    """What a call left to be done does not come to an end."""
+    """What a call left to be done does not come to an end, or a callback's call does what its class forbids."""
 
 
 class MatrixScene(Protocol):
@@ -110,6 +124,13 @@ class Universe:
     """Whether pairs are also run without these: not where a call waits for what they do."""
     twice: bool = False
     """Whether a call that any thread may make is also run beside itself."""
+    callback: str = ""
+    """The call that each consumer's callback makes at its first delivery; '' if it only keeps what it gets."""
+    callback_later: Literal["", "unread", "read"] = ""
+    """Whether callbacks that have begun make that call behind whatever comes next, and before or after what the system
+    sends for that is read; for the oracle only."""
+    callback_races: bool = False
+    """Whether that call is itself one of the calls at once, so that one less stands beside it."""
     idle: bool = False
     """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from types import ModuleType
 from typing import Any
 
-from seriatim_models.machines.calls import CallStanding
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost
 from seriatim_models.matrix.scene import (
     Invocation,
@@ -151,28 +150,11 @@ def _edge(
     after = _replay(system, state.universe, lib, state.path)
     before = after.logical_state()
     result = after.make(offer.invocation)
-    problem = _against_class(offer, result, before == after.logical_state())
+    problem = offer.problem(result, before == after.logical_state())
     if not problem:
         problem = "; ".join(sequence_problems(system, state, (offer.invocation,), lib))
     edge = Edge(state, offer, problem)
     return edge, None if problem else after
-
-
-def _against_class(offer: Offer, result: str, unchanged: bool) -> str:
-    """What a call did that its class forbids."""
-    if offer.answer and offer.standing is CallStanding.IN_CONTRACT:
-        wrong = (
-            f"outcome: {offer.invocation} ended with {result or 'success'}, due was {offer.answer}"
-        )
-        return "" if result == offer.answer else wrong
-    refused = result.startswith("refused")
-    if offer.standing is CallStanding.REFUSED and not refused:
-        return f"outcome: {offer.invocation} must be refused, and was not"
-    if offer.standing is not CallStanding.REFUSED and refused:
-        return f"outcome: {offer.invocation} was refused, and is {offer.standing.value}"
-    if offer.standing is not CallStanding.IN_CONTRACT and not unchanged:
-        return f"outcome: {offer.invocation} is {offer.standing.value}, and changed the state"
-    return ""
 
 
 def sequence_problems(

@@ -80,9 +80,12 @@ class TableScene(Generic[H]):
 
     def make(self, invocation: Invocation) -> str:
         """Make a call and return what its caller sees; ``refused`` if the system refuses it."""
-        call = self.table[invocation.call]
+        return self.run(self.table[invocation.call], self.arguments(invocation))
+
+    def run(self, call: ApiCall, arguments: Mapping[str, Any]) -> str:
+        """Make a call with these arguments and return what its caller sees."""
         try:
-            return self.shown(call.run(self.harness, **self.arguments(invocation)))
+            return self.shown(call.run(self.harness, **arguments))
         except self.refusals as error:
             return self.refusal(error)
 

@@ -132,7 +132,7 @@ def add_up(planned: Sequence[PairData], done: Iterable[Done]) -> list[CellTotals
     states: dict[tuple[str, ...], set[tuple[str, tuple[Invocation, ...]]]] = {}
     results = {d.program.key: d.result for d in done}
     for program in planned:
-        names = _cell_of(program)
+        names = program.cell
         cell = cells.setdefault(names, CellTotals(names))
         result = results.get(program.key)
         if result is None:
@@ -160,14 +160,10 @@ def by_cell(
     results = {d.program.key: d.result for d in done}
     for program in planned:
         row = ProgramRow(program, results.get(program.key))
-        cells.setdefault(_cell_of(program), []).append(row)
+        cells.setdefault(program.cell, []).append(row)
     for rows in cells.values():
         rows.sort(key=lambda r: (r.verdict is not Verdict.VIOLATED, *_length(r.program)))
     return cells
-
-
-def _cell_of(program: PairData) -> tuple[str, ...]:
-    return tuple(sorted(c.call for c in program.calls))
 
 
 def _length(program: PairData) -> tuple[int, int, str]:

@@ -41,6 +41,11 @@ PATIENCE = 0.2
 """Seconds between looks whether to stop, while other processes work."""
 
 
+def inside_name(call: str) -> str:
+    """Return the name of a call that a callback makes, as the matrix shows it."""
+    return f"{call} inside"
+
+
 class PairData(msgspec.Struct, frozen=True):
     """A `CallPair` as plain data."""
 
@@ -49,11 +54,20 @@ class PairData(msgspec.Struct, frozen=True):
     calls: tuple[Invocation, ...]
     owners: tuple[str, ...]
     mode: Mode
+    callback: str = ""
+    """The call that consumers' callbacks make, if it is one of the calls at once."""
 
     @classmethod
     def of(cls, pair: CallPair) -> PairData:
         """Return the data of a pair."""
-        return cls(pair.universe.name, pair.path, pair.calls, pair.owners, pair.mode)
+        callback = pair.universe.callback if pair.universe.callback_races else ""
+        return cls(pair.universe.name, pair.path, pair.calls, pair.owners, pair.mode, callback)
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """The names of the calls at once, sorted; that of a callback says so."""
+        inside = (inside_name(self.callback),) if self.callback else ()
+        return tuple(sorted((*(c.call for c in self.calls), *inside)))
 
     def pair(self, system: MatrixSystem) -> CallPair:
         """Return the pair again."""
@@ -92,8 +106,14 @@ class PairData(msgspec.Struct, frozen=True):
             if call not in offered:
                 raise ValueError(f"{call} cannot be made after {state}")
         owners = tuple(offered[c].thread for c in calls)
-        return cls(
-            universe, tuple(before), tuple(calls), owners, "serve" if mode == "serve" else "settle"
+        return cls.of(
+            CallPair(
+                universe_of(system, universe),
+                tuple(before),
+                tuple(calls),
+                owners,
+                "serve" if mode == "serve" else "settle",
+            )
         )
 
 
@@ -133,6 +153,12 @@ def header(system: str, depth: int, mutant: str = "") -> JournalHeader:
 
 class WrongJournal(Exception):
     """A journal is not of this run."""
+
+
+def call_names(system: MatrixSystem) -> tuple[str, ...]:
+    """Return the names of a system's calls, and of those that are made in callbacks, in the table's order."""
+    inside = {u.callback for u in system.universes if u.callback_races}
+    return (*system.table, *(inside_name(name) for name in system.table if name in inside))
 
 
 def universe_of(system: MatrixSystem, name: str) -> Universe:

@@ -22,7 +22,7 @@ import seriatim.client as reference
 from seriatim.broker import Delivery, ServerChannel, settled_by
 from seriatim_models.explorer import World
 from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
-from seriatim_models.programs.client_scene import ClientScene
+from seriatim_models.programs.client_scene import ClientScene, idle
 
 CHANNELS = 2
 """How many channels the first connection has, and at most opens."""
@@ -209,6 +209,8 @@ class ClientHarness(ClientScene):
         super().__init__(world, lib, threads=pool)
         self.delivered: dict[str, list[tuple[str, str, bool]]] = {}
         """What the callbacks of each channel got, in order: (consumer tag, message, whether it was redelivered)."""
+        self.inside: reference.Callback = idle
+        """What every callback does behind that."""
         self.channels = self.client(
             channels=CHANNELS, messages=messages, capacity=capacity, block=1
         )
@@ -221,6 +223,15 @@ class ClientHarness(ClientScene):
         """Keep a delivery: the callback of `consume`."""
         got = (delivery.consumer_tag, delivery.message.id, delivery.redelivered)
         self.delivered.setdefault(channel.key, []).append(got)
+        self.inside(channel, delivery)
+
+    def known_inside(self, channel: reference.Channel, delivery: Delivery) -> dict[str, object]:
+        """Return what a callback knows: its channel, the channel's connection, and the delivery's tag."""
+        return {
+            "channel": channel,
+            "connection": channel.connection,
+            "tag": delivery.delivery_tag,
+        }
 
     # ---- without a reply
 
@@ -229,6 +240,7 @@ class ClientHarness(ClientScene):
         to=("x", "x", "q", "none"),
         standing=_open(idle=_goes_nowhere),
         standings=EVERY,
+        inside={},
     )
     def publish(self, channel: reference.Channel, to: str, *, id: str = "") -> None:
         """Publish to the exchange `x`, or to a queue by the default exchange; if none is bound it goes nowhere."""
@@ -241,6 +253,7 @@ class ClientHarness(ClientScene):
         multiple=(False, True, True),
         standing=_open(lambda tag, **_: tag < 0, _settles_none),
         standings=EVERY,
+        inside={},
     )
     def ack(self, channel: reference.Channel, tag: int, multiple: bool) -> None:
         """Acknowledge a delivery, or all up to it (0: all there are); unknown ones close the channel (406)."""
@@ -253,6 +266,7 @@ class ClientHarness(ClientScene):
         requeue=(True, True, False),
         standing=_open(idle=_settles_none),
         standings=EVERY,
+        inside={},
     )
     def nack(self, channel: reference.Channel, tag: int, multiple: bool, requeue: bool) -> None:
         """Requeue or discard a delivery, or all up to it; unknown ones close the channel (406)."""
@@ -264,6 +278,7 @@ class ClientHarness(ClientScene):
         requeue=(False, True),
         standing=_open(lambda tag, **_: tag < 0),
         standings=TAKEN,
+        inside={},
     )
     def reject(self, channel: reference.Channel, tag: int, requeue: bool) -> None:
         """Discard or requeue a delivery; an unknown one closes the channel (406)."""
@@ -278,6 +293,7 @@ class ClientHarness(ClientScene):
         timeout=(None, 1),
         standing=_open(idle=_finds_none),
         standings=EVERY,
+        inside={},
     )
     def get(
         self, channel: reference.Channel, queue: str, auto_ack: bool, timeout: float | None
@@ -291,6 +307,7 @@ class ClientHarness(ClientScene):
         whole_channel=(False, True),
         standing=_open(lambda prefetch, **_: prefetch < 0, _set_already),
         standings=EVERY,
+        inside={"whole_channel": True},
     )
     def qos(self, channel: reference.Channel, prefetch: int, whole_channel: bool) -> None:
         """Limit the unacknowledged deliveries of each further consumer, or of the channel."""
@@ -303,12 +320,19 @@ class ClientHarness(ClientScene):
         flag=("", "", "exclusive", "auto_ack", "no_local"),
         standing=_open(lambda tag, **_: not tag),
         standings=TAKEN,
+        inside={"tag": "u"},
     )
     def consume(self, channel: reference.Channel, queue: str, tag: str, flag: str) -> None:
         """Consume, with a callback that keeps what it gets; 403, 404 or 530 closes the channel."""
         channel.basic_consume(queue, self.keep, tag=tag, **({flag: True} if flag else {}))
 
-    @call(channel=channels, tag=("t", "u"), standing=_open(idle=_not_there), standings=EVERY)
+    @call(
+        channel=channels,
+        tag=("t", "u"),
+        standing=_open(idle=_not_there),
+        standings=EVERY,
+        inside={"tag": "t"},
+    )
     def cancel(self, channel: reference.Channel, tag: str) -> None:
         """Cancel a consumer; one that is not there is none already."""
         channel.basic_cancel(tag)
@@ -319,6 +343,7 @@ class ClientHarness(ClientScene):
         exclusive=(False, False, True),
         standing=_open(idle=_declared),
         standings=EVERY,
+        inside={"queue": "r"},
     )
     def declare(self, channel: reference.Channel, queue: str, exclusive: bool) -> None:
         """Declare a queue; one that is there and is not the same closes the channel (405)."""
@@ -331,6 +356,7 @@ class ClientHarness(ClientScene):
         key=("*", "k"),
         standing=_open(lambda exchange, **_: not exchange, _bound),
         standings=EVERY,
+        inside={},
     )
     def bind(self, channel: reference.Channel, queue: str, exchange: str, key: str) -> None:
         """Bind a queue to an exchange; one that is not there closes the channel (404)."""
@@ -342,6 +368,7 @@ class ClientHarness(ClientScene):
         channel=channels,
         standing=lambda harness, channel: NO_OP if channel.closed is not None else IN_CONTRACT,
         standings=ONCE,
+        inside={},
     )
     def close(self, channel: reference.Channel) -> None:
         """Close a channel; one that is closed stays so."""
@@ -354,17 +381,18 @@ class ClientHarness(ClientScene):
         ),
         standing=_of_connection(REFUSED),
         standings=TAKEN,
+        inside={},
     )
     def open_channel(self, connection: reference.Connection) -> None:
         """Open a channel; a connection that has ended opens none (Closed)."""
         self.channels.append(connection.open_channel())
 
-    @call(connection=connections, standing=_of_connection(NO_OP), standings=ONCE)
+    @call(connection=connections, standing=_of_connection(NO_OP), standings=ONCE, inside={})
     def close_connection(self, connection: reference.Connection) -> None:
         """Close a connection; one that has ended stays so."""
         connection.close()
 
-    @call(connection=connections, standing=_of_connection(NO_OP), standings=ONCE)
+    @call(connection=connections, standing=_of_connection(NO_OP), standings=ONCE, inside={})
     def fail(self, connection: reference.Connection) -> None:
         """End a connection for an error of the client's own, without waiting."""
         connection.fail("an error of its own")
@@ -380,6 +408,7 @@ class ClientHarness(ClientScene):
             NO_OP if connection.work.pool._interrupted else IN_CONTRACT
         ),
         standings=ONCE,
+        inside={},
     )
     def interrupt(self, connection: reference.Connection) -> None:
         """Interrupt the reader where it waits, or will wait next, for room in the work pool."""
@@ -388,6 +417,7 @@ class ClientHarness(ClientScene):
     @call(
         standing=lambda harness: IN_CONTRACT if harness.executor._open else NO_OP,
         standings=ONCE,
+        inside={},
     )
     def shutdown(self) -> None:
         """Shut the executor down; once is enough."""

@@ -17,7 +17,7 @@ import msgspec
 
 import seriatim.queue as reference
 from seriatim import handover
-from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of
+from seriatim_models.machines.calls import Caller, CallStanding, call, calls_of, without_inside
 from seriatim_models.machines.canonical import canonical
 from seriatim_models.machines.stages import Stage
 from seriatim_models.recording.queue import recorded, snapshot
@@ -159,6 +159,7 @@ class QueueHarness:
         key=("", "", "x"),
         group=("", "", "g"),
         special=("", "", "", "immediate", "delayed", "expiring"),
+        inside={},
     )
     def enqueue(
         self, priority: int, key: str, group: str, special: str, *, due: int = 5, id: str = ""
@@ -189,6 +190,7 @@ class QueueHarness:
         enabled=_room,
         standing=_admitted,
         standings=(CallStanding.IN_CONTRACT, CallStanding.REFUSED),
+        inside={},
     )
     def subscribe(
         self,
@@ -223,17 +225,18 @@ class QueueHarness:
         messages=(1, 2, 0, -5),
         standing=_granted,
         standings=(*SETTLED, CallStanding.REFUSED),
+        inside={},
     )
     def grant(self, consumer: reference.Consumer, messages: int) -> None:
         """Grant a consumer credit for more messages; less than one is refused (QueueMisuse)."""
         self.queue.grant(consumer, messages)
 
-    @call(consumer=consumers, standing=_open, standings=SETTLED)
+    @call(consumer=consumers, standing=_open, standings=SETTLED, inside={})
     def pause(self, consumer: reference.Consumer) -> None:
         """Say that a consumer does not want to be notified."""
         self.queue.set_notify_work_desired(consumer, False)
 
-    @call(Caller.OWNER, consumer=consumers, standing=_resumed, standings=SETTLED)
+    @call(Caller.OWNER, consumer=consumers, standing=_resumed, standings=SETTLED, inside={})
     def resume(self, consumer: reference.Consumer) -> None:
         """Say that a consumer wants to be notified."""
         self.queue.set_notify_work_desired(consumer, True)
@@ -249,13 +252,13 @@ class QueueHarness:
 
     # ---- settling
 
-    @call(consumer=consumers, entry=entries, standing=_by_holder, standings=SETTLED)
+    @call(consumer=consumers, entry=entries, standing=_by_holder, standings=SETTLED, inside={})
     def release(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> bool:
         """Release an entry, and return whether the consumer held it."""
         done: bool = self.queue.release(entry, consumer)
         return done
 
-    @call(consumer=consumers, entry=entries, standing=_by_holder, standings=SETTLED)
+    @call(consumer=consumers, entry=entries, standing=_by_holder, standings=SETTLED, inside={})
     def dequeue(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> bool:
         """Dequeue an entry, and return whether the consumer held it."""
         done: bool = self.queue.dequeue(entry, consumer)
@@ -363,5 +366,7 @@ class HandoverHarness(PullHarness):
 
 
 PULL = calls_of(PullHarness)
-PUSH = calls_of(PushHarness)
+PUSH = without_inside(calls_of(PushHarness), "enqueue", "grant", "resume")
+"""A queue that pushes sends under the consumer's send lock, on any thread: so its callbacks do not publish, which would
+deliver there and then, nor do what is for the consumer's own thread. None closes the consumer that is being sent to."""
 HANDOVER = calls_of(HandoverHarness)

@@ -259,18 +259,25 @@ class Wk9(OnReplay):
 
 
 class Pulls:
-    """The pulls of each thread: whether one was under way."""
+    """The pulls of each thread: whether one was under way, and no callback of a client within it."""
 
     def __init__(self, h: Replay) -> None:
-        self._of: dict[str, list[CallSpan]] = {}
-        for op in h.of("pull"):
-            self._of.setdefault(op.proc, []).append(op)
+        self._pulls: dict[str, list[CallSpan]] = {}
+        self._sends: dict[str, list[CallSpan]] = {}
+        for spans, ev in ((self._pulls, "pull"), (self._sends, "send")):
+            for op in h.of(ev):
+                spans.setdefault(op.proc, []).append(op)
 
     def around(self, i: int, proc: str) -> bool:
-        """Whether the thread was pulling at an index."""
-        mine = self._of.get(proc, [])
-        k = bisect_right(mine, i, key=lambda call: call.start)
-        return k > 0 and mine[k - 1].end > i
+        """Whether the thread was pulling at an index; what a client calls when it is sent something is its own."""
+        began = _under_way_since(self._pulls.get(proc, []), i)
+        return began >= 0 and _under_way_since(self._sends.get(proc, []), i) < began
+
+
+def _under_way_since(calls: list[CallSpan], i: int) -> int:
+    """Return when the call of a thread began that was under way at an index; -1 if none was."""
+    k = bisect_right(calls, i, key=lambda call: call.start)
+    return calls[k - 1].start if k > 0 and calls[k - 1].end > i else -1
 
 
 class Wk10(OnReplay):

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import ModuleType
 from typing import ClassVar
 
 from hypothesis import strategies as st
 
 import seriatim.client as reference
+from seriatim.broker import Delivery
+from seriatim_models.machines.calls import callable_inside
 from seriatim_models.machines.client.calls import CLIENT, ClientHarness
 from seriatim_models.machines.stages import ProgramStage
 from seriatim_workshop.machines.plans import PlannedCalls, ProgramPlan, steps, thread
 
-
-def keep(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Do nothing."""
-
-
-def acknowledge(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Acknowledge."""
-    channel.basic_ack(delivery.delivery_tag)
+CALLBACKS = ("keep", "fail", *callable_inside(CLIENT))
+"""What a callback does: nothing, raise, or make a call."""
+TWICE = 2
+"""How often the callbacks of a channel make their call; it is not made for what comes again."""
 
 
-def fail(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Raise."""
-    raise RuntimeError("the callback's own fault")
-
-
-def call(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Call on the same channel."""
-    channel.basic_qos(1)
-
-
-def give_back_once(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Requeue; discard what was requeued before."""
-    channel.basic_nack(delivery.delivery_tag, requeue=not delivery.redelivered)
-
-
-def close(channel: reference.Channel, delivery: reference.Delivery) -> None:
-    """Close the channel."""
-    channel.close()
-
-
-CALLBACKS: dict[str, reference.Callback] = {
-    f.__name__.replace("_", " "): f for f in (keep, acknowledge, fail, call, give_back_once, close)
-}
 FLAGS = ("auto_ack", "exclusive", "no_local")
 
 
@@ -63,14 +39,32 @@ class ClientPlan(ProgramPlan, frozen=True, omit_defaults=True):
     def start(self, lib: ModuleType, stage: ProgramStage) -> ClientHarness:
         """Set the program up, spawn its threads, and return its harness."""
         harness = ClientHarness(stage.world, lib, self.pool, self.messages, self.capacity)
+        refusals = (lib.Closed, lib.CallTimeout, lib.Misuse)
         flags = {self.flag: True} if self.flag else {}
-        harness.consuming(harness.channels[0], "q", CALLBACKS[self.callback], **flags)
+        harness.inside = self._callback(harness, refusals)
+        harness.consuming(harness.channels[0], "q", harness.keep, **flags)
         for i, calls in enumerate(self.threads):
-            harness.spawn(
-                thread(calls, CLIENT, harness, (lib.Closed, lib.CallTimeout, lib.Misuse)),
-                f"T{i + 1}",
-            )
+            harness.spawn(thread(calls, CLIENT, harness, refusals), f"T{i + 1}")
         return harness
+
+    def _callback(
+        self, harness: ClientHarness, refusals: tuple[type[Exception], ...]
+    ) -> reference.Callback:
+        """Return what callbacks do; those of a channel run one after the other, so its count is theirs alone."""
+        made: dict[str, int] = {}
+
+        def called(channel: reference.Channel, delivery: Delivery) -> None:
+            if self.callback == "keep" or delivery.redelivered or made.get(channel.key) == TWICE:
+                return
+            made[channel.key] = made.get(channel.key, 0) + 1
+            if self.callback == "fail":
+                raise RuntimeError("the callback's own fault")
+            call = CLIENT[self.callback]
+            known = harness.known_inside(channel, delivery)
+            with suppress(*refusals):
+                call.run(harness, **call.arguments_inside(harness, **known))
+
+        return called
 
 
 OFTEN = 2 * [CLIENT["get"], CLIENT["ack"], CLIENT["ack"], CLIENT["nack"]]
@@ -78,7 +72,7 @@ OFTEN = 2 * [CLIENT["get"], CLIENT["ack"], CLIENT["ack"], CLIENT["nack"]]
 PLANS = st.builds(
     ClientPlan,
     threads=st.lists(steps([*CLIENT.values(), *OFTEN], 3), min_size=1, max_size=3).map(tuple),
-    callback=st.sampled_from(sorted(CALLBACKS)),
+    callback=st.sampled_from(CALLBACKS),
     flag=st.sampled_from(["", *FLAGS]),
     messages=st.integers(0, 3),
     capacity=st.sampled_from([None, 1]),

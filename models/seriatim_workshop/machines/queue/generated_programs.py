@@ -17,6 +17,7 @@ import msgspec
 from hypothesis import strategies as st
 
 import seriatim.queue as reference
+from seriatim_models.machines.calls import callable_inside
 from seriatim_models.machines.queue.calls import (
     DUE,
     PULL,
@@ -45,6 +46,8 @@ class PlannedConsumer(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many of the messages that are there at the beginning it holds."""
     script: tuple[str, ...] = ()
     """Names of calls on the consumer; what it releases or dequeues is what it has held the longest."""
+    inside: str = ""
+    """Name of the call that it makes, from inside a delivery, for the first message that it is sent; '' for none."""
     target: int = 0
     """With IO threads: consumers of one number share a target, 0 and 1 share a session, 0 to 2 a connection."""
 
@@ -83,6 +86,13 @@ ON_CONSUMERS = {
 """The calls that a consumer's own thread makes."""
 
 
+INSIDE = {
+    kind: tuple(name for name in callable_inside(table) if name in ON_CONSUMERS[kind])
+    for kind, table in TABLES.items()
+}
+"""Of these, what it may call from inside a delivery."""
+
+
 @dataclass(frozen=True)
 class Choices:
     """What plans choose from: a value that stands twice is drawn twice as often. See also the tables of calls."""
@@ -106,6 +116,8 @@ class Choices:
     held: tuple[int, ...] = (0, 1, 2)
     pulls: tuple[str, ...] = ("pull", *ON_CONSUMERS["pull"])
     pushes: tuple[str, ...] = ON_CONSUMERS["push"]
+    inside: bool = True
+    """Whether some consumers call from inside a delivery."""
     io: tuple[int, ...] = (0, 0, 0, 1, 2)
 
 
@@ -119,6 +131,7 @@ PLAIN = Choices(
     acquires=(True,),
     selectors=(None,),
     alone=(False,),
+    inside=False,
     io=(0,),
 )
 THEMES = {
@@ -206,6 +219,7 @@ def planned_consumers(
         keeps=st.sampled_from(of.keeps),
         held=st.sampled_from(of.held),
         script=script.map(tuple),
+        inside=st.sampled_from(("", "", *INSIDE[kind])) if of.inside else st.just(""),
         target=st.integers(0, 3) if kind == "pull" else st.just(0),
     )
 
@@ -221,6 +235,8 @@ class _Client:
         self.wake = stage.host.semaphore(0, f"{name}.wake")
         self.has: Any = stage.host.cell((), f"{name}.has")
         self.returned: set[str] = set()
+        self.called = False
+        """Whether it has called from inside a delivery; its deliveries are one after the other."""
         self.harness: Any
         self.consumer: reference.Consumer
 
@@ -229,8 +245,20 @@ class _Client:
         self.wake.release()
 
     def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-        """Keep the entry."""
+        """Keep the entry, and call what is called from inside a delivery."""
         self.keep(entry)
+        if self.plan.inside and not self.called:
+            self.called = True
+            of = {"m": entry.message.id, "sub": consumer.name}
+            self.harness.host.record("send", ph="invoke", **of)
+            self._call_inside(consumer, entry)
+            self.harness.host.record("send", ph="ok", **of)
+
+    def _call_inside(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
+        call = TABLES[self.harness.kind][self.plan.inside]
+        if "entry" not in call.arguments or self.give(entry) is not None:
+            known = {"consumer": consumer, "entry": entry}
+            call.run(self.harness, **call.arguments_inside(self.harness, **known))
 
     def keep(self, entry: reference.QueueEntry) -> None:
         """Add what was delivered, on whatever thread a push queue delivers; the client's own may be releasing."""
@@ -310,7 +338,7 @@ class _Connected:
                 return more
 
             def send(self, consumer: reference.Consumer, entry: reference.QueueEntry) -> None:
-                end.clients[consumer.name].keep(entry)
+                end.clients[consumer.name].send(consumer, entry)
                 self.sent.append((consumer, entry))
 
         self.target: Any = Target(session, name)
