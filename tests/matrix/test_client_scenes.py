@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 import pytest
 
 from seriatim.host import Host
 from seriatim_models.explorer import World, explore
 from seriatim_models.machines.single_threaded_host import SingleThreadedHost, WouldWait
-from seriatim_models.matrix.cells import PairResult, run_pair
+from seriatim_models.matrix.cells import CallPair, PairResult, run_pair
 from seriatim_models.matrix.client_scenes import (
     CLIENT_SYSTEM,
     LATE,
@@ -335,3 +336,44 @@ def test_two_who_open_channels_at_once_are_seen_without_the_lock() -> None:
     wrong = load("client", mutants["lock-given-up"])
     result = run_pair(CLIENT_SYSTEM, wrong, pair.pair(CLIENT_SYSTEM), right=LIB)
     assert result.problem.startswith("outcome: ")
+
+
+def test_a_publish_that_is_lost_on_an_open_channel_is_not_let_pass() -> None:
+    mutants = Mutants("client")
+    mutants.add(
+        id="lost-beside-a-call",
+        killed_by="",
+        program="",
+        steps=0,
+        origin="an example",
+        title="a publish is lost while its channel waits for a reply",
+        edit=(
+            "        self._send(lambda c: self.server.publish(c, exchange, key, message))\n",
+            "        with self._lock:\n            if self._active is not None:\n                return\n"
+            "        self._send(lambda c: self.server.publish(c, exchange, key, message))\n",
+        ),
+    )
+    pair = PairData.read("serve calls: ; publish c.1 q | qos c.1 1 True", CLIENT_SYSTEM)
+    wrong = load("client", mutants["lost-beside-a-call"])
+    result = run_pair(CLIENT_SYSTEM, wrong, pair.pair(CLIENT_SYSTEM), right=LIB)
+    assert result.problem.startswith("outcome: ")
+
+
+SETTLING = (
+    "publish c.1 x",
+    "ack c.1 1 True",
+    "ack c.1 0 True",
+    "reject c.1 1 False",
+    "nack c.1 1 True True",
+)
+
+
+@pytest.mark.parametrize("given", [(), ("consume c.1 q t -",)], ids=["nothing", "delivered"])
+@pytest.mark.parametrize("calls", list(combinations(SETTLING, 3)), ids=" | ".join)
+def test_several_that_are_sent_while_a_channel_closes_may_be_ignored(
+    calls: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    universe = ClientUniverse("three", "", given, True, calls=calls)
+    at_once = tuple(map(Invocation.read, calls))
+    program = CallPair(universe, (), at_once, ("",) * len(calls), "serve")
+    assert not run_pair(CLIENT_SYSTEM, LIB, program, 200).problem

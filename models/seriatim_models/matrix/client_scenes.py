@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -31,7 +32,7 @@ from seriatim_models.matrix.scene import (
     MatrixSystem,
     Universe,
     Unsettled,
-    without_one,
+    without_some,
 )
 from seriatim_models.matrix.table_scene import TableScene, label, without
 from seriatim_models.programs.client_scene import ClientScene
@@ -94,6 +95,8 @@ class ClientUniverse(Universe):
     twice: bool = True
     late: bool = False
     """Whether every reply to a call with a time limit comes too late; for the oracle only."""
+    unread: tuple[str, ...] = ()
+    """The calls whose replies are not read, as `CALLBACK` those of callbacks; for the oracle only."""
 
 
 class ClientMatrixScene(ServedScene[ClientHarness]):
@@ -112,7 +115,7 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         self.own.threads = {n: self.own.threads[n] for n in (*self._readers, *workers)}
         self.inside: CallInside | None = None
         self._due: list[Callable[[], None]] = []
-        """What callbacks that have begun are still to call; of a channel one, so that its thread alone asks."""
+        """What callbacks that have begun are still to call; for the oracle only."""
         if universe.callback:
             call = CLIENT[universe.callback]
             self.inside = CallInside(
@@ -129,9 +132,11 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         known = self.harness.known_inside(channel, delivery)
         consumer = f"{channel.key} {delivery.consumer_tag}"
         judged = self.settling and self.own.alone()
-        self._due.append(partial(self.inside.make, consumer, judged, **known))
-        if not self.universe.callback_later:
-            self._call_due()
+        call = partial(self.inside.make, consumer, judged, **known)
+        if self.universe.callback_later:
+            self._due.append(call)
+        else:
+            call()
 
     def _call_due(self) -> None:
         while self._due:
@@ -164,6 +169,8 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         result = super().make(invocation)
         if self.universe.late and limited(invocation) and not result.startswith("refused"):
             result = LATE
+        if str(invocation) in self.universe.unread:
+            result = UNREAD
         if self.own.alone():
             if self.universe.callback_later == "unread":
                 self._call_due()
@@ -204,12 +211,20 @@ class ClientMatrixScene(ServedScene[ClientHarness]):
         if self._due:  # a callback that began last
             self._call_due()
             self.settle()
-        called = {} if self.inside is None else {"called": dict(self.inside.returned)}
-        return {**client_outcome(self.harness), **called}
+        if self.inside is None:
+            return client_outcome(self.harness)
+        called = dict(self.inside.returned)
+        if CALLBACK in self.universe.unread:
+            called = dict.fromkeys(called, UNREAD)
+        return {**client_outcome(self.harness), "called": called}
 
 
 UNANSWERED = ("ack", "nack", "reject", "publish")
 """Calls that do not wait for what the server thinks of them."""
+
+CALLBACK = "callback"
+UNREAD = "unread"
+"""What the caller sees of a call whose channel ends before the reply is read."""
 
 LATE = "late"
 """What the caller sees of a call whose time limit is over."""
@@ -232,11 +247,30 @@ def _but_for_the_late(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**outcome, "returned": returned}
 
 
+def _ended(outcome: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return whether a call was made on a channel that is closed in the end."""
+    closed = {k for k, v in outcome.items() if isinstance(v, dict) and v.get("closed")}
+    return lambda call: bool(closed & {*call.split()})
+
+
 def _but_for_nothing(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an outcome without what calls that return nothing returned, and what closed channels got."""
+    """Return an outcome without calls that returned nothing on channels that are closed in the end."""
+    ended = _ended(outcome)
     found = {**_but_for_what_the_closed_got(outcome), "called": outcome.get("called", {})}
-    for results in ("returned", "called"):
-        found[results] = {call: result for call, result in found[results].items() if result}
+    for key in ("returned", "called"):
+        found[key] = {c: result for c, result in found[key].items() if result or not ended(c)}
+    return found
+
+
+def _but_for_refusals_of_the_closed(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome in which who was refused on a channel that is closed in the end has not read the reply."""
+    ended = _ended(outcome)
+    found = dict(_but_for_what_the_closed_got(outcome))
+    for key in {"returned", "called"} & {*found}:
+        found[key] = {
+            c: UNREAD if ended(c) and result.startswith("refused") else result
+            for c, result in found[key].items()
+        }
     return found
 
 
@@ -248,33 +282,39 @@ def _but_for_what_the_closed_got(outcome: Mapping[str, Any]) -> Mapping[str, Any
     }
 
 
-def _without_one_unanswered(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls without one that the server does not answer, which may be that of a callback."""
-    yield from without_one(lambda universe, call: call.call in UNANSWERED)(universe, calls)
+def _unanswered(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls without some that the server does not answer, of which that of a callback may be one."""
+    some = without_some(lambda universe, call: call.call in UNANSWERED)
+    yield from some(universe, calls)
     if universe.callback in UNANSWERED:
-        yield replace(universe, callback=""), calls
-
-
-def _but_for_answers_of_the_closed(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an outcome without what calls on channels returned that are closed in the end."""
-    closed = {k for k, v in outcome.items() if isinstance(v, dict) and v.get("closed")}
-
-    def open_ones(results: Mapping[str, str]) -> dict[str, str]:
-        return {call: result for call, result in results.items() if not closed & {*call.split()}}
-
-    found = {**_but_for_what_the_closed_got(outcome), "returned": open_ones(outcome["returned"])}
-    return {**found, "called": open_ones(outcome.get("called", {}))}
+        kept = replace(universe, callback="")
+        yield kept, calls
+        yield from some(kept, calls)
 
 
 NOT_ANSWERED = ExpectedDifference(
-    "a publish or a settlement that is sent while the server closes its channel is ignored there, and nobody tells "
-    "its caller: all else is as if it had not been made",
-    _without_one_unanswered,
+    "what is published or settled while the server closes its channel is ignored there, and nobody tells the caller: "
+    "all else is as if it had not been made",
+    _unanswered,
     _but_for_nothing,
 )
+
+
+def _not_read(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls in universes in which the replies to some of them, perhaps to the callback's, are not read."""
+    assert isinstance(universe, ClientUniverse)
+    answered = {str(c) for c in calls if c.call not in UNANSWERED}
+    if universe.callback and universe.callback not in UNANSWERED:
+        answered.add(CALLBACK)
+    for some in range(1, len(answered) + 1):
+        for unread in combinations(sorted(answered), some):
+            yield replace(universe, unread=unread), calls
+
+
 REPLY_NOT_READ = ExpectedDifference(
     "a call whose channel ends before its reply is read is refused, and was made at the server",
-    compared=_but_for_answers_of_the_closed,
+    _not_read,
+    _but_for_refusals_of_the_closed,
 )
 TOO_LATE = ExpectedDifference(
     "a call may end at its time limit, and its reply comes later: at the server it was made",
@@ -282,7 +322,7 @@ TOO_LATE = ExpectedDifference(
 )
 NEVER_SENT = ExpectedDifference(
     "a call may end at its time limit while it waits for its turn: it was never sent",
-    without_one(lambda universe, call: limited(call)),
+    without_some(lambda universe, call: limited(call)),
     _but_for_the_late,
 )
 UNTIL_THE_CHANNELS_END = ExpectedDifference(

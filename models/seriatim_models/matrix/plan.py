@@ -57,6 +57,7 @@ def plan_universe(
     """
     of = SYSTEMS[system]
     chosen = universe_of(of, universe)
+    depth = max(depth - chosen.given_counts * len(chosen.given), 0)
     right = load(of.reference)
     found = explore_states(
         of, chosen, right, depth, lambda: stopped() or (until is not None and time.time() > until)

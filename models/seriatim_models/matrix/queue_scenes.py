@@ -32,7 +32,7 @@ from seriatim_models.matrix.scene import (
     Offer,
     Universe,
     Unsettled,
-    without_one,
+    without_some,
 )
 from seriatim_models.properties import WHITEBOX
 from seriatim_models.properties.whitebox.calls import CALLS
@@ -477,7 +477,7 @@ def _inside(table: Mapping[str, ApiCall]) -> tuple[QueueUniverse, ...]:
     return tuple(
         _universe(
             f"inside-{call}", f"a callback that calls {call}", (ONE, PLAIN), (M, M), given=("subscribe A",),
-            callback=call,
+            given_counts=True, callback=call,
         )
         for call in callable_inside(table)
     )  # fmt: skip
@@ -595,7 +595,7 @@ def _but_for_message_and_attempt(outcome: Mapping[str, Any]) -> Mapping[str, Any
 OVERTAKING = ExpectedDifference(
     "an immediate message behind one whose delivery is under way may not overtake it, and its publisher does not "
     "wait: it is discarded, and all else is as if it had not been enqueued",
-    without_one(_immediate),
+    without_some(_immediate),
     _but_for_immediate,
 )
 JUST_PULLING = ExpectedDifference(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -116,6 +117,8 @@ class Universe:
     """What can go wrong in it that cannot in others."""
     given: tuple[str, ...] = ()
     """Calls that are made before the first state."""
+    given_counts: bool = False
+    """Whether these count among the calls that lead to a state."""
     serve: bool = False
     """Whether pairs are also run with the system's own threads running beside them."""
     serve_less: int = 2
@@ -144,15 +147,16 @@ def _as_they_are(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
     return [(universe, calls)]
 
 
-def without_one(
+def without_some(
     which: Callable[[Universe, Invocation], bool],
 ) -> Callable[[Universe, tuple[Invocation, ...]], Instead]:
-    """Return what yields calls without one of them of which `which` is true."""
+    """Return what yields calls without one or more of those of which `which` is true."""
 
     def left(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-        for n, call in enumerate(calls):
-            if which(universe, call):
-                yield universe, (*calls[:n], *calls[n + 1 :])
+        found = [n for n, call in enumerate(calls) if which(universe, call)]
+        for some in range(1, len(found) + 1):
+            for gone in combinations(found, some):
+                yield universe, tuple(call for n, call in enumerate(calls) if n not in gone)
 
     return left
 
