@@ -94,7 +94,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         with asyncio: against all orders of timers on the real event loop
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
-  make profile          where the time goes on the four hot paths
+  make profile          where the time goes on the five hot paths
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
   make test-slow        the tests that make test leaves out because each takes seconds
   make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)

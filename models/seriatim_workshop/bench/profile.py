@@ -1,6 +1,6 @@
-"""Where the time goes on the four hot paths.
+"""Where the time goes on the five hot paths.
 
-``python -m seriatim_workshop.bench.profile [explorer|reference|oracle|pipeline]``
+``python -m seriatim_workshop.bench.profile [explorer|reference|oracle|pipeline|ingest]``
 prints the functions that cost most by themselves, and keeps the whole profile for other viewers.
 """
 
@@ -23,6 +23,7 @@ from seriatim_workshop.bench.programs import michael_scott
 
 Hot = Callable[[], None]
 OPERATIONS = 20_000
+RECORDING = Path(__file__).parents[3] / "tests" / "data" / "rabbit-classic-lockstep.jsonl.gz"
 
 
 def explorer() -> Hot:
@@ -59,6 +60,20 @@ def pipeline() -> Hot:
     return lambda: _ignore(audit_paths([file], engine="local"))
 
 
+def ingest() -> Hot:
+    """A recording of one client of RabbitMQ, as JSON lines, to chunk files, all of which one process does."""
+    from seriatim_models.history import read_history, write_history
+    from seriatim_models.pipeline.audit import ingest as ingesting
+    from seriatim_models.pipeline.audit import runs
+    from seriatim_workshop.inline import Inline
+
+    folder = Path(tempfile.mkdtemp(prefix="seriatim-profile-"))
+    file = folder / "history.jsonl"
+    write_history(file, read_history(RECORDING).events)
+    ingesting.ingest(Inline(), runs.plan([file]), folder / "imports")
+    return lambda: _ignore(ingesting.ingest(Inline(), runs.plan([file]), folder / "chunks"))
+
+
 def _ignore(result: object) -> None:
     """Profiled for its cost, not for its result."""
 
@@ -68,6 +83,7 @@ PATHS: dict[str, Callable[[], Hot]] = {
     "reference": reference,
     "oracle": oracle,
     "pipeline": pipeline,
+    "ingest": ingest,
 }
 
 
