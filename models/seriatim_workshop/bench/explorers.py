@@ -135,6 +135,18 @@ class Ours:
 
 
 @dataclass(frozen=True)
+class OursOfPlainPython(Ours):
+    """The explorer of this project, of the plain Python that the peers of Python run."""
+
+    name: str = "seriatim, plain Python"
+
+    def explore(self, program: str, seconds: float) -> ExplorerOutcome:
+        script = str(HERE / "python" / "side.py")
+        command = [sys.executable, script, "seriatim", program, str(seconds)]
+        return outcome(run(command, seconds=3 * seconds + GRACE))
+
+
+@dataclass(frozen=True)
 class PythonPeer:
     """Another explorer of Python, in an environment of its own."""
 
@@ -315,6 +327,7 @@ class Spin:
 
 EXPLORERS: tuple[Explorer, ...] = (
     Ours(),
+    OursOfPlainPython(),
     PythonPeer("frontrun", "0.7.0", (3, 10), wrapped=True),
     PythonPeer("interleave-test", "0.1.0", (3, 12)),
     RustPeer("loom", "loom"),

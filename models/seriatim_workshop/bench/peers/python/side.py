@@ -1,6 +1,7 @@
 """One program under one peer: `python side.py frontrun|interleave-test PROGRAM SECONDS`, in the peer's environment.
 
-Prints one line of JSON. Nothing of this project can be imported here but the file `plain`, which lies beside.
+Prints one line of JSON. Nothing of this project can be imported there but the files that lie beside. In the environment
+of this project, `python side.py seriatim PROGRAM SECONDS` explores the same plain Python.
 """
 
 from __future__ import annotations
@@ -73,11 +74,24 @@ def interleave(program: PlainProgram, seconds: float, mistaken: bool) -> Outcome
     return result.schedules_run, result.exhausted, "ok" if result.exhausted else "unfinished"
 
 
+def seriatim(program: PlainProgram, seconds: float, mistaken: bool) -> Outcome:
+    """Ours, of plain Python: every schedule."""
+    import as_test  # type: ignore[import-not-found]  # lies beside
+
+    from seriatim_models.explorer.python import check
+
+    known = MISTAKES | SPEED
+    name = next(name for name in known if known[name] is program)
+    result = check(as_test.run, seconds=seconds, given={"program": name})
+    verdict = "unfinished" if result.verdict == "inconclusive" else result.verdict
+    return result.executions, result.exhausted, verdict
+
+
 def main() -> None:
     """Explore one program by one peer and print a line of JSON."""
     warnings.simplefilter("ignore")
     name, program, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    explore = {"frontrun": frontrun, "interleave-test": interleave}[name]
+    explore = {"frontrun": frontrun, "interleave-test": interleave, "seriatim": seriatim}[name]
     mistaken = program in MISTAKES
     explore(SPEED["racy counter, 2 threads"], seconds, False)  # the first one warms up
     executions = 0
