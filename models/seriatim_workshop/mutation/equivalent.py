@@ -466,6 +466,17 @@ ORDER_EQUIVALENT: dict[str, str] = {
         "res"
     ): CONSTANT,
     (
+        "queue.PullQueue._first_to_take: iterated-over-a-copy: self.all.consumers() if consumer.acquires "
+        "else ()"
+    ): (
+        "who joins behind the copy is notified of what there is once it is in All (`_begin`), and of whoever has "
+        "left `wants_work`, which is read after the copy, says so"
+    ),
+    (
+        "queue.PullQueue.deliver_single_message: conditions-swapped: consumer.acquires | first is None or n"
+        "ot self._wake(first)"
+    ): "a browser leaves nothing to others, so `first` is None and the second condition wakes nobody",
+    (
         "queue.PullQueue._first_to_take: conditions-swapped: other.acquires | self._wanted(other, entry)"
     ): CONSTANT,
     "queue.PullQueue._notify_other: equal-for-identical: other is not consumer": NO_EQUALITY,
