@@ -14,6 +14,7 @@ from seriatim_models.cli import run
 from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit.ingest import locked
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import read_state
 
@@ -76,6 +77,20 @@ def test_what_is_no_state_of_the_pipeline_is_a_sentence(odd: str, tmp_path: Path
         chunks.read_manifest(tmp_path)
     with pytest.raises(PipelineError, match=r"run\.state: .*; make it anew"):
         read_state(tmp_path / "run.state", "run", int, "make it anew")
+
+
+def test_a_lock_that_somebody_else_left_is_not_written_through(tmp_path: Path) -> None:
+    victim, out = tmp_path / "mine", tmp_path / "out"
+    victim.write_text("mine")
+    out.mkdir()
+    (out / ".lock").symlink_to(victim)
+    with pytest.raises(PipelineError, match=r"out/\.lock: is no file of ours"), locked(out):
+        pass
+    assert victim.read_text() == "mine"
+    (out / ".lock").unlink()
+    os.mkfifo(out / ".lock")
+    with locked(out), pytest.raises(PipelineError, match="another seriatim"), locked(out):
+        pass
 
 
 def test_a_name_that_is_not_utf8_is_a_sentence(

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from seriatim_models.cli import run
 from seriatim_models.history import read_history
 from seriatim_models.history.complete import Completion
 from seriatim_models.pipeline.audit.ingest import DecodeTask, RecorderState, _decode
@@ -154,3 +155,22 @@ def test_a_state_of_other_properties_is_refused(tmp_path: Path) -> None:
     RunState.load(tmp_path, "x.state", BLACKBOX[:2])
     with pytest.raises(PipelineError, match="ask for the same properties, or delete"):
         RunState.load(tmp_path, "x.state", BLACKBOX[1:3])
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_chunk_that_was_damaged_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A task of Spark finds it, whose error has the sentence in a traceback."""
+    arguments = ["audit", str(RECORDING), "--engine", "spark", "--out", str(tmp_path / "out")]
+    assert run(arguments) in (0, 1, 3)
+    (chunk,) = (tmp_path / "out").glob("work-*/*.parquet")
+    raw = bytearray(chunk.read_bytes())
+    raw[len(raw) // 2] ^= 255
+    chunk.write_bytes(raw)
+    capsys.readouterr()
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    assert f"seriatim: {chunk}: not readable as a chunk: " in said
+    assert "Traceback" not in said

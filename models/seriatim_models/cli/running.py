@@ -21,13 +21,15 @@ import rich_click as click
 from seriatim_models.cli.console import WIDTH_LEAST
 from seriatim_models.cli.usage_errors import UsageError, in_words, sentence_of
 from seriatim_models.extras import lacking
-from seriatim_models.files import not_text, text_of
+from seriatim_models.files import message_of, not_text, text_of
 from seriatim_models.report.visible import one_line, shortened, visible
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 TERMINATED = 143
 USAGE = 2
+IN_TASK = re.compile(r"^seriatim_models\.pipeline\.errors\.PipelineError: (.+)$", re.MULTILINE)
+"""A sentence in the traceback of a Spark task."""
 NAME_MAX = 4096
 """Characters of a word that is shown whole in a sentence: no path has more."""
 
@@ -185,6 +187,8 @@ def _surroundings(error: BaseException) -> str:
         )
     if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
         return sentence_of(error)
+    if in_task := IN_TASK.search(message_of(error)):
+        return in_task[1]
     if type(error).__name__ == "Py4JNetworkError":  # killed, or without memory or disk
         return "Spark broke off, its Java process has ended; the same command goes on where it was"
     return ""

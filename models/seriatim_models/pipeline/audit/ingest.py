@@ -14,6 +14,7 @@ lines and complete events the same way; runs are decoded side by side, and of a 
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import uuid
 from collections import Counter, defaultdict
@@ -256,12 +257,20 @@ def _done(executor: TaskExecutor, works: list[DecodeTask]) -> dict[int, Decoded]
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else writes into the folder meanwhile. The system lets go of it if this process dies."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise PipelineError(f"{folder}: another seriatim is writing there") from error
+    path = folder / ".lock"
+    try:  # somebody else's link is not followed, his pipe not waited for, and nothing cut off
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        raise PipelineError(f"{path}: is no file of ours: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise PipelineError(f"{folder}: another seriatim is writing there") from error
+    try:
         yield
+    finally:
+        os.close(file)
 
 
 def ingest(
