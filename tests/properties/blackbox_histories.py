@@ -40,6 +40,10 @@ class Recording:
         self.events.append(event)
         return event
 
+    def declare(self, q: str = "q", **args: Any) -> None:
+        """A queue is declared, by default a plain one, from which nothing goes by itself."""
+        self.add("declare", q=q, args=args)
+
     def publish(self, m: str, q: str = "q", pub: str = "p") -> None:
         """Sent and confirmed; the number in the name is its sequence."""
         pseq = int("".join(c for c in m if c.isdigit()))
@@ -157,6 +161,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                     "prefetch": choose.one([1, 2, None]),
                     "scope": choose.one(["consumer", "channel", None]),
                     "autoack": choose.one([None, False, True]),
+                    "nolocal": choose.one([*[False] * 8, True, None]),
                     "t_lo": choose.one([None, choose.number(max(0, t - 4), t)]),
                 }
             case "ack" | "nack":

@@ -70,7 +70,14 @@ class Sentence(strict.WaitingRows):
     def _through(
         self, a: strict.Available, start: strict.Time, of: strict.Place
     ) -> list[strict.Row]:
-        return [r for r in self.rows if start < r.lo and r.hi < a.end and r.line == of.line]
+        return [
+            r
+            for r in self.rows
+            if start < r.lo
+            and r.hi < a.end
+            and r.line == of.line
+            and not strict.may_refuse(r.event, of.publish)
+        ]
 
     def violating(self, a: strict.Available, of: strict.Place) -> list[strict.Row]:
         rows = [

@@ -156,10 +156,15 @@ def _reason(m: Method) -> str:
     return f"{m.reply_code} {m.reply_text}"
 
 
+def _declared(m: Method) -> Fields:
+    arguments = json_arguments(m.arguments)
+    return {"q": m.queue, "args": {**arguments, "passive": True} if m.passive else arguments}
+
+
 CALLS: dict[object, tuple[str, Callable[[Method], Fields]]] = {
     spec.Channel.Open: ("ch_open", _no_fields),
     spec.Channel.Close: ("ch_close", _no_fields),
-    spec.Queue.Declare: ("declare", lambda m: {"q": m.queue, "args": json_arguments(m.arguments)}),
+    spec.Queue.Declare: ("declare", _declared),
     spec.Queue.Delete: ("delete", lambda m: {"q": m.queue}),
     spec.Queue.Purge: ("purge", lambda m: {"q": m.queue}),
     spec.Basic.Qos: ("qos", _qos),

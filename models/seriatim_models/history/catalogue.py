@@ -293,6 +293,10 @@ requeue_end = Arg[Any](
     "requeue",
     "where nack and reject put what they requeue: `head`, or `tail`; absent: its place, or nobody knows",
 )
+passive = Arg[Any](
+    "passive",
+    "true: it was only asked whether the queue is there, which says nothing of what it is",
+)
 delay_ms = Arg[Any]("delay", "milliseconds after its publish for which nobody is given the message")
 ttl_ms = Arg[Any](
     "ttl",
@@ -336,7 +340,7 @@ BLACK_BOX = (
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
               may=("q", single_active, max_priority, held_groups, requeue_end, lease_ms, attempts_allowed, survives,
-                   settled)),
+                   settled, passive)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),

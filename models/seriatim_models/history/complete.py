@@ -11,7 +11,7 @@ recorder left the field empty:
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
-| nolocal | deliver | the `consume` of the consumer tag |
+| nolocal | deliver | the `consume` of the consumer tag; false if that was recorded and did not ask for it |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
 | attempt | deliver, get | 1 if no flag is recorded and nobody else can have had the message and given it back |
 | attempt | deliver, get | 2 if the flag says that it is the first, though another one of the message is recorded |
@@ -97,6 +97,13 @@ class _Limit(msgspec.Struct):
     def answered_by(self, event: Event) -> bool:
         """Whether an outcome is its own: by its operation, else the answers of a channel come in the order asked."""
         return self.unanswered and (event.op is None or self.op == event.op)
+
+
+class _OpenPolls(msgspec.Struct):
+    """Polls under way that nothing tells apart, and when the first of them began: one of them may be of anybody."""
+
+    since: int
+    n: int = 0
 
 
 class _Consumer(msgspec.Struct):
@@ -434,8 +441,8 @@ class Completion(msgspec.Struct):
     _ended: dict[tuple[str, int], None] = {}
     """Channels that ended, the latest last: callbacks of what came before may still run."""
     _messages: _Messages = msgspec.field(default_factory=_Messages)
-    _asked: dict[tuple[object, ...], int] = {}
-    """Gets under way where there are no channels, and when they began."""
+    _asked: dict[tuple[object, ...], _OpenPolls] = {}
+    """Gets under way where there are no channels."""
     _sent: dict[tuple[object, ...], None] = {}
     """Settlements under way where there are no channels; the latest `SENT_KEPT`."""
     _unnumbered: dict[tuple[object, ...], int] = {}
@@ -612,11 +619,11 @@ class Completion(msgspec.Struct):
             case "deliver" | "get" if event.m:
                 new |= self._taken(event)
             case "get" if event.ph == "invoke" and event.t is not None:
-                self._asked[_operation(event)] = event.t
+                self._poll(event, event.t)
             case "get" if (
                 event.ph != "info"
             ):  # of unknown outcome it may have taken a message at any time
-                self._asked.pop(_operation(event), None)
+                self._answered(event)
             case "expire" if not event.requeue:
                 self._messages.die(event.m, event.q)
                 new["dead"] = self._leads_on(event.q) or None
@@ -625,10 +632,27 @@ class Completion(msgspec.Struct):
         new = _left_out(event, new)
         return msgspec.structs.replace(event, **new) if new else event
 
+    def _poll(self, event: Event, t: int) -> None:
+        """A poll begins. A worker that is named has given up the one that it had under way."""
+        by = _operation(event)
+        if event.ch is None and (event.conn or event.proc or event.op is not None):
+            self._asked.pop(by, None)
+        self._asked.setdefault(by, _OpenPolls(t)).n += 1
+
+    def _answered(self, event: Event) -> int | None:
+        """When the poll that is answered began, at the earliest."""
+        polls = self._asked.get(_operation(event))
+        if polls is None:
+            return None
+        polls.n -= 1
+        if not polls.n:
+            del self._asked[_operation(event)]
+        return polls.since
+
     def _taken(self, event: Event) -> dict[str, object]:
         """What is known of a message that is handed out where there are no channels."""
         new: dict[str, object] = {}
-        asked = self._asked.pop(_operation(event), None)
+        asked = self._answered(event) if event.ev == "get" else None
         known = self._messages.handed_out(event.m, event.q)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
@@ -768,7 +792,7 @@ class Completion(msgspec.Struct):
             new |= {
                 "q": q,
                 "autoack": consumer.autoack,
-                "nolocal": consumer.nolocal,
+                "nolocal": None if consumer.unknown else bool(consumer.nolocal),
                 "prefetch": prefetch,
                 "scope": ("consumer" if consumer.own else channel.scope)
                 if prefetch is not None

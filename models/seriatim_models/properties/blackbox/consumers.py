@@ -22,6 +22,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     began,
+    declares,
     holders,
     named,
 )
@@ -53,6 +54,8 @@ class Asked(msgspec.Struct, array_like=True):
     exclusive: Event | None
     """The call that asked for it to be alone, or its answer."""
     ok: Event | None = None
+    several: bool = False
+    """Another one of its channel was asked for without a tag: which of them is meant nobody knows."""
 
 
 class Seats(msgspec.Struct):
@@ -163,6 +166,8 @@ class SoleConsumer(SequentialProperty[Sole]):
         mine = seats.consumers.get(name)
         if mine is None:
             mine = seats.consumers[name] = Asked(event, None)
+        elif not event.ctag and event.ph == "invoke":
+            mine.several = True
         if event.exclusive:
             mine.exclusive = mine.exclusive or event
         seats.ranked = seats.ranked or event.cprio is not None
@@ -178,7 +183,7 @@ class SoleConsumer(SequentialProperty[Sole]):
         for other_name, other in seats.consumers.items():
             if other_name == name or other.ok is None or not (other.exclusive or mine.exclusive):
                 continue
-            if when(other.ok) >= when(mine.event):
+            if when(other.ok) >= when(mine.event) or mine.several or other.several:
                 tally.untestable += 1
                 continue
             tally.tested += 1
@@ -205,7 +210,7 @@ class SoleConsumer(SequentialProperty[Sole]):
         for other_name, other in seats.consumers.items():
             if other_name != name and other.exclusive and other.ok is not None:
                 unnamed = not event.ctag and other_name.by[:2] == name.by[:2]
-                if when(other.ok) < lo and not unnamed:
+                if when(other.ok) < lo and not unnamed and not other.several:
                     tally.tested += 1
                     why = (
                         f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
@@ -269,6 +274,8 @@ class Ranked(msgspec.Struct, array_like=True):
     ok: Event | None = None
     given: int = 0
     freed: int = 0
+    several: bool = False
+    """Another one of its channel has no tag either: which of them is meant nobody knows."""
     passed: list[tuple[Event, Event]] = []
     """Deliveries to lower consumers that it would have wanted, if it turns out to have had room, each after the
     consume of the one that was given it."""
@@ -292,8 +299,8 @@ class Ranks(msgspec.Struct):
     """Channels with a limit of their own."""
     held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
     """Of each holder, which of its consumers holds a message."""
-    sole: list[str] = []
-    """Queues with a single active consumer."""
+    plain: dict[str, Event] = {}
+    """Queues without a single active consumer, each with its declaration."""
     lost: bool = False
     """Lines were lost, perhaps limits: who begins later is surely ready only under one that was asked for since."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
@@ -321,7 +328,10 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
     rests_on = ""
-    case = "consumers of different priority with a prefetch, and a delivery to one while the other had room"
+    case = (
+        "consumers of different priority with a prefetch, on a queue whose declaration is recorded, and a delivery to "
+        "one while the other had room"
+    )
     scope = "queue"
     reads = (
         ENDS
@@ -347,8 +357,10 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                     for name in [n for n in consumers if ends(event, n.by)]:
                         self._gone(state, consumers, name)
             elif event.ev == "declare":
-                if event.args.get("x-single-active-consumer") and event.q not in state.sole:
-                    state.sole.append(event.q)
+                if event.args.get("x-single-active-consumer"):
+                    state.plain.pop(event.q, None)
+                elif declares(event):
+                    state.plain.setdefault(event.q, event)
             elif event.ev == "qos":
                 if began(event):
                     self._limit(state, event)
@@ -390,8 +402,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 mine.credit = 0  # never surely ready
             else:
                 self._gone(state, consumers, name)
-        if q in state.sole:
-            state.sole.remove(q)
+        state.plain.pop(q, None)
 
     def _consume(self, state: Ranks, event: Event) -> None:
         consumers = state.queues.setdefault(event.q, {})
@@ -406,6 +417,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             if name.by in state.capped or event.nolocal or unsure:
                 credit = 0  # others of its channel may use it up, or it may not want the message: never surely ready
             consumers[name] = Ranked(event, event.cprio or 0, credit, limited)
+        elif not event.ctag and event.ph in ("", "invoke"):
+            consumers[name].several, consumers[name].credit = True, 0
         mine = consumers[name]
         if event.cprio is not None:
             mine.prio, mine.ranked = event.cprio, event
@@ -444,8 +457,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                     if held[key] in consumers:
                         consumers[held[key]].credit = 0
                 held[key] = name
-        rank = mine.prio if mine is not None else None
-        if mine is None or rank is None or event.key is not None or event.q in state.sole:
+        rank = mine.prio if mine is not None and not mine.several else None
+        if mine is None or rank is None or event.key is not None or event.q not in state.plain:
             return  # with groups or a single active consumer the higher one may not have it
         there = [
             (n, c)
@@ -496,7 +509,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         state.tally.report_violation(
             f"{low.m} was given to {consumer(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
             f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
-            each_once([*shown, *asked, low, *given]),
+            each_once([state.plain.get(low.q), *shown, *asked, low, *given]),
         )
 
     def close(self, state: Ranks) -> Finding:

@@ -66,6 +66,11 @@ def first(event: Event) -> bool | None:
     return None if event.attempt is None else event.attempt <= 1
 
 
+def declares(event: Event) -> bool:
+    """Whether a `declare` says what its queue is: not one that only asks whether it is there, nor an answer alone."""
+    return began(event) and not event.args.get("passive")
+
+
 def requeues_to(event: Event) -> str:
     """The end of its queue, ``head`` or ``tail``, to which a declaration says that messages are requeued, or empty."""
     end = event.args.get(REQUEUE_END) if event.ph != "fail" else None
@@ -120,12 +125,9 @@ class Birth(msgspec.Struct, array_like=True):
         return bool(self.begun or (self.sent and self.sent.event.lvl in EXACT))
 
 
-WITHOUT_TAG = -1
-
-
 class Sweep(msgspec.Struct, array_like=True, gc=False):
-    """A command for all that its channel holds up to a delivery tag; tag 0 stands for everything, seen or not yet, and
-    `WITHOUT_TAG` for a delivery of which no tag was recorded.
+    """A command of which the messages are not known by name: for all that its channel holds up to a delivery tag, where
+    tag 0 stands for everything, seen or not yet; or for `one` delivery, that has the tag or of which none was recorded.
     """
 
     pos: int
@@ -133,6 +135,13 @@ class Sweep(msgspec.Struct, array_like=True, gc=False):
     final: bool
     answer: bool = False
     """It is the answer: where no call is recorded that asks for it, it may have been sent at any time before."""
+    one: bool = False
+
+    def covers(self, tag: int | None) -> bool:
+        """Whether it may have settled a delivery with that tag; None if none was recorded."""
+        if tag is None:
+            return True
+        return self.through == tag if self.one else self.through == 0 or tag <= self.through
 
 
 class Command(NamedTuple):
@@ -179,8 +188,10 @@ class Lifecycles(msgspec.Struct):
     """Lifecycles that had a lease that ran out, whenever that was."""
     dead: list[str] = []
     """Queues from which messages may go elsewhere, and so come back."""
-    declared: list[str] = []
+    declared: dict[str, PlacedEvent] = {}
     """Queues whose declaration was recorded."""
+    queues: dict[str, None] = {}
+    """Queues that something was published to; the empty name stands for an exchange."""
     mortal: list[str] = []
     """Queues whose messages may die by themselves: limited in age or length."""
     takers: dict[str, dict[Holder, int]] = {}
@@ -206,11 +217,18 @@ class Lifecycles(msgspec.Struct):
         exact = taken.event.lvl in EXACT
         return [
             s
-            for s in self.sweeps.get(taken.by, ())
+            for s in self._sweeps_by(taken.by)
             if (s.pos < before or (s.answer and not asked))
             and (not exact or s.pos > taken.pos)
-            and (s.through == 0 or tag is None or tag <= s.through)
+            and s.covers(tag)
         ]
+
+    def _sweeps_by(self, by: Holder) -> list[Sweep]:
+        """What a holder sent; where the incarnation of its channel is not known, what any of them did."""
+        if by.gen != UNKNOWN_GEN:
+            return self.sweeps.get(by, [])
+        channel = (by.conn, by.ch)
+        return [s for of, sent in self.sweeps.items() if (of.conn, of.ch) == channel for s in sent]
 
     def may_end(self, taken: Step, before: int) -> bool:
         """Whether the session that an acquisition belongs to may have ended before a position."""
@@ -277,7 +295,10 @@ class Lifecycles(msgspec.Struct):
         known = [takers[by] for takers in self.takers.values() if by in takers]
         if min(known) > first.pos or self.sessions.over(by, after):
             return False
-        return not self.sessions.lasts(by, first.pos, first.event.lvl)
+        # That the message is marked says that somebody had it: who gives no sign of life may have been killed.
+        named = by.ch is not None or bool(by.conn)
+        silent = named and self.sessions.last_sign(by) < first.pos
+        return silent or not self.sessions.lasts(by, first.pos, first.event.lvl)
 
     def copied(self, event: Event) -> bool:
         """Whether a message's name may stand for several copies in its queue. Of one whose publish is not seen to
@@ -286,11 +307,22 @@ class Lifecycles(msgspec.Struct):
         born = [b for q in {event.q, ""} if (b := self.births.get(LifecycleKey(q, event.m)))]
         if (self.gaps or born) and not any(b.begins for b in born):
             return True
-        if self.dead:  # a copy in any queue may have come here
-            births = [b for key, b in self.births.items() if key.m == event.m]
-            routed = self.births.get(LifecycleKey("", event.m))
-            return routed is not None or sum(b.copies for b in births) > 1
+        routed = self.births.get(LifecycleKey("", event.m))
+        if self.dead and routed is not None:
+            return True
+        if self.dead or (self.queues.keys() - self.declared.keys() - {event.q}):
+            # A copy in any queue that leads on may have come here.
+            every = (self.births.get(LifecycleKey(q, event.m)) for q in self.queues)
+            born = [b for b in every if b]
         return sum(b.copies for b in born) > 1
+
+    def declaration(self, q: str, lvl: str) -> list[PlacedEvent] | None:
+        """The declaration of a queue, by which it is known that it drops nothing and leads nowhere by itself; none is
+        needed where the recorder is inside the broker and sees so. None if it is not recorded.
+        """
+        if lvl in EXACT:
+            return []
+        return [self.declared[q]] if q in self.declared else None
 
     def took_effect(self, settled: Step) -> bool:
         """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session, and if
@@ -454,8 +486,8 @@ class LifecycleProperty(Property[Lifecycles]):
         if not began(event):
             return
         if event.dtag is not None and (event.multiple or not event.ms):
-            through = event.dtag if event.multiple else WITHOUT_TAG
-            sweep = Sweep(out.n, through, event.ev == "ack" or event.requeue is False)
+            final = event.ev == "ack" or event.requeue is False
+            sweep = Sweep(out.n, event.dtag, final, one=not event.multiple)
             out.sweeps.setdefault(holder(event), []).append(sweep)
         final = event.ev == "ack" or event.requeue is False
         step = Step(out.n, SETTLED if final else RELEASED, holder(event), event)
@@ -478,7 +510,9 @@ class LifecycleProperty(Property[Lifecycles]):
         left.gaps += [p + shift for p in right.gaps]
         left.sessions.join(right.sessions, shift)
         for by, sweeps in right.sweeps.items():
-            moved_sweeps = (Sweep(s.pos + shift, s.through, s.final, s.answer) for s in sweeps)
+            moved_sweeps = (
+                Sweep(s.pos + shift, s.through, s.final, s.answer, s.one) for s in sweeps
+            )
             left.sweeps.setdefault(by, []).extend(moved_sweeps)
         left.voided |= right.voided
         left.confirmed |= {
@@ -486,7 +520,9 @@ class LifecycleProperty(Property[Lifecycles]):
         }
         left.expired += [k for k in right.expired if k not in left.expired]
         left.unbegun += [by for by in right.unbegun if by not in left.unbegun]
-        left.declared += [q for q in right.declared if q not in left.declared]
+        for q, placed in right.declared.items():
+            left.declared.setdefault(q, PlacedEvent(placed.pos + shift, placed.event))
+        left.queues |= right.queues
         left.mortal += [q for q in right.mortal if q not in left.mortal]
         left.dead += [q for q in right.dead if q not in left.dead]
         for q, takers in right.takers.items():
@@ -540,7 +576,15 @@ def _kept(steps: list[Step], opening: int, closing: int) -> list[Step]:
     return steps[: opening + 1] + ended[-1:] + steps[closing:]
 
 
+UNDECLARED = (
+    "but the queue's declaration is not recorded, by which messages may leave it by themselves: "
+    "record `declare`"
+)
+"""Why what looks like a violation is none: age, length or dead-lettering may explain it."""
+
+
 def _publish(out: Lifecycles, event: Event) -> None:
+    out.queues[event.q] = None
     birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
     placed = PlacedEvent(out.n, event)
     if event.ph == "fail" or event.ev == "return":
@@ -561,8 +605,8 @@ def _general(out: Lifecycles, event: Event) -> None:
         sweep = Sweep(out.n, 0, False, event.ph == "ok")
         out.sweeps.setdefault(holder(event), []).append(sweep)
     elif ev == "declare":
-        if event.q not in out.declared:
-            out.declared.append(event.q)
+        if declares(event):
+            out.declared.setdefault(event.q, PlacedEvent(out.n, event))
         if any(a.startswith("x-dead-letter") for a in event.args) and event.q not in out.dead:
             out.dead.append(event.q)
         if any(a in event.args for a in DROPPING) and event.q not in out.mortal:

@@ -120,7 +120,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
                 out.ranked.append(event.q)
             if not acquires(event) or (fresh := first(event)) is False:
                 continue
-            nobody = event.ch is not None and not event.conn and not event.ctag  # to whom it came
+            nobody = event.gen == UNKNOWN_GEN and not event.ctag  # to whom, or when, it came
             if fresh is None or event.pseq is None or not event.pub or event.dead or nobody:
                 out.unknown += 1
                 continue

@@ -28,13 +28,14 @@ from seriatim_models.properties.blackbox.strict import (
     Available,
     Known,
     Lane,
-    OrderedLine,
     OrderPass,
+    Place,
     Row,
     Strict,
     StrictOrder,
     Time,
     WaitingRows,
+    may_refuse,
     place,
 )
 
@@ -86,21 +87,19 @@ class _RowsByRank(WaitingRows):
                 del rows[at]
         return row
 
-    def passed(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
+    def passed(self, of: Place, most: int, start: Time, end: Time) -> list[Row]:
         """The acquisitions of lower priority that certainly happened between two instants, each once."""
-        assert line.prio is not None
+        assert of.line.prio is not None
         self._index_all()
-        mine = min(line.prio, most)
-        return _taken_out(self._regular, line.part, start, end, lambda prio: min(prio, most) < mine)
+        mine = min(of.line.prio, most)
+        return _taken_out(self._regular, of, start, end, lambda prio: min(prio, most) < mine)
 
-    def compared(self, line: OrderedLine, most: int, start: Time, end: Time) -> list[Row]:
+    def compared(self, of: Place, most: int, start: Time, end: Time) -> list[Row]:
         """Those of another priority, each once."""
-        assert line.prio is not None
+        assert of.line.prio is not None
         self._index_all()
-        mine = min(line.prio, most)
-        return _taken_out(
-            self._untested, line.part, start, end, lambda prio: min(prio, most) != mine
-        )
+        mine = min(of.line.prio, most)
+        return _taken_out(self._untested, of, start, end, lambda prio: min(prio, most) != mine)
 
 
 _Ranks = dict[tuple[int | None, int | None], list[tuple[Time, int, Row]]]
@@ -108,15 +107,23 @@ _Ranks = dict[tuple[int | None, int | None], list[tuple[Time, int, Row]]]
 
 
 def _taken_out(
-    ranks: _Ranks, part: int | None, start: Time, end: Time, wanted: Callable[[int], bool]
+    ranks: _Ranks, of: Place, start: Time, end: Time, wanted: Callable[[int], bool]
 ) -> list[Row]:
-    """Take out the acquisitions of some priorities that certainly happened between two instants."""
+    """Take out the acquisitions of some priorities that certainly happened between two instants, by consumers that do
+    not refuse what stands at a place.
+    """
     out: list[Row] = []
-    for (of, prio), rows in ranks.items():
-        if of == part and prio is not None and wanted(prio):
+    for (part, prio), rows in ranks.items():
+        if part == of.line.part and prio is not None and wanted(prio):
             at = bisect_right(rows, start, key=lambda r: r[0])
-            out += (row for _, _, row in rows[at:] if row.hi < end)
-            rows[at:] = [each for each in rows[at:] if each[2].hi >= end]
+            left = []
+            for each in rows[at:]:
+                row = each[2]
+                if row.hi < end and not may_refuse(row.event, of.publish):
+                    out.append(row)
+                else:
+                    left.append(each)
+            rows[at:] = left
     return out
 
 
@@ -146,9 +153,9 @@ class _RankPass(OrderPass):
         assert isinstance(order, _RowsByRank)
         most = declared.args[LEVELS]
         start = of.confirmed if a.first else a.start
-        for row in order.compared(of.line, most, start, a.end):
+        for row in order.compared(of, most, start, a.end):
             row.tested = True
-        passed = order.passed(of.line, most, start, a.end)
+        passed = order.passed(of, most, start, a.end)
         for row in passed:
             row.violates = True
         lane.violations += len(passed)

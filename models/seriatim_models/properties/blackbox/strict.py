@@ -187,7 +187,8 @@ class Strict(msgspec.Struct):
     lost: bool = False
     """Lines were lost: of a message that is confirmed alone nobody knows whether it was given to somebody there."""
     gone: dict[LifecycleKey, None] = {}
-    """Messages whose settlement was sent, which may never have come; the latest `GONE_KEPT`."""
+    """Messages whose settlement was sent, which may never have come, or that lines were lost of; the latest
+    `GONE_KEPT`."""
     ranked: list[str] = []
     """Queues to which some message was published with a priority; the empty name stands for all."""
     why: str = ""
@@ -242,6 +243,23 @@ def place(known: Known | None, event: Event | None) -> Place:
         OrderedLine(part, key, prio), stream, number, pos, begun, confirmed,
         publish or confirm, confirm,
     )  # fmt: skip
+
+
+def may_refuse(given: Event, sent: Event | None) -> bool:
+    """Whether the consumer of a delivery may have asked for no-local, and not be given what was sent: its `consume` is
+    not recorded, and nobody knows that the publisher's connection is not its own.
+    """
+    asked = given.nolocal is not None or given.ev != "deliver"
+    if asked or given.ch is None or given.pos is not None:  # readers of a log refuse nothing
+        return False
+    return sent is None or not (sent.conn and given.conn) or sent.conn == given.conn
+
+
+def _another(known: Known, event: Event) -> bool:
+    """Whether a delivery says that it is of another publish of its name than the one that is known."""
+    sent = known.publish
+    counted = sent is not None and sent.pseq is not None and event.pseq is not None
+    return counted and sent is not None and sent.pub == event.pub and sent.pseq != event.pseq
 
 
 def earlier(a: Place, b: Row) -> str:
@@ -310,7 +328,7 @@ class WaitingRows:
             ("begun", of.confirmed),
         ):
             if name and number is not None:
-                for row in self._after(name, of.line, number, a):
+                for row in self._after(name, of.line, number, a, of.publish):
                     found[row.serial] = row
         for row in found.values():
             row.violates = row.tested = True
@@ -322,16 +340,23 @@ class WaitingRows:
     def chosen(self, a: Available, of: Place) -> None:
         """Mark as tested the acquisitions at which an availability was another choice."""
         start = of.confirmed if a.first else a.start
-        for row in self._after("lo", of.line, start, Available(ALWAYS, a.end, a.m, None, a.first)):
+        chosen = Available(ALWAYS, a.end, a.m, None, a.first)
+        for row in self._after("lo", of.line, start, chosen, of.publish):
             row.tested = True
             self._drop("lo", row.lo, row)
 
-    def _after(self, name: str, line: OrderedLine, number: Time, a: Available) -> list[Row]:
+    def _after(
+        self, name: str, line: OrderedLine, number: Time, a: Available, sent: Event | None
+    ) -> list[Row]:
         held = self._lists.get((name, line))
         if not held:
             return []
         at = bisect_right(held, (number, NEVER))
-        return [row for _, _, row in held[at:] if row.hi < a.end and a.start < row.lo]
+        return [
+            row
+            for _, _, row in held[at:]
+            if row.hi < a.end and a.start < row.lo and not may_refuse(row.event, sent)
+        ]
 
 
 class OrderPass:
@@ -405,8 +430,12 @@ class OrderPass:
                 self._release(key, event, by)
 
     def _lost(self) -> None:
-        """Lines were lost: what was in a queue, or with somebody, may have been given to anybody."""
+        """Lines were lost: what was in a queue, or with somebody, may have been given to anybody; and be there still
+        beside what is sent again under its name.
+        """
         self.state.lost = True
+        for key in self.state.known:
+            self._goes(key)
         self.state.known.clear()
         self.state.held.clear()
 
@@ -471,7 +500,7 @@ class OrderPass:
         ):  # perhaps of an earlier copy, whose callback ran late
             at = place(msgspec.structs.replace(known, publish=None, confirm=None), event)
         unranked = at.line.prio is None and not {q, ""}.isdisjoint(state.ranked)
-        copied = known is not None and known.twice
+        copied = known is not None and (known.twice or _another(known, event))
         if lo > ALWAYS and not event.dead and not unranked and not copied:
             if fresh:
                 if exact or first(event):
@@ -522,9 +551,7 @@ class OrderPass:
         """A message is settled for good, or one of its copies, whichever that was."""
         state = self.state
         if event.lvl not in EXACT:
-            state.gone[key] = None
-            if len(state.gone) > GONE_KEPT:
-                del state.gone[next(iter(state.gone))]
+            self._goes(key)
         known = state.known.get(key)
         if known is None:
             return
@@ -532,6 +559,13 @@ class OrderPass:
         known.taken, known.back = True, None
         if not known.copies:
             del state.known[key]
+
+    def _goes(self, key: LifecycleKey) -> None:
+        """A message is not known to be there any more, and not known to be gone."""
+        gone = self.state.gone
+        gone[key] = None
+        if len(gone) > GONE_KEPT:
+            del gone[next(iter(gone))]
 
     def _void(self, event: Event) -> None:
         """A settlement had no effect, or nobody knows: what it named is not known to be back."""

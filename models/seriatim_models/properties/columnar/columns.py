@@ -26,6 +26,7 @@ from seriatim_models.properties.blackbox.naming import (
     holder,
 )
 from seriatim_models.properties.blackbox.order import by_consumer
+from seriatim_models.properties.blackbox.strict import may_refuse
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -173,6 +174,8 @@ class Columns:
             self.irregular = self.irregular or "an upper bound, a position or a priority"
         elif e.part is not None or e.key is not None or e.dead or e.nolocal:
             self.irregular = self.irregular or "parts of a queue, deaths or consumers that select"
+        elif may_refuse(e, None):
+            self.irregular = self.irregular or "a consumer of which no line is recorded"
 
     @property
     def nbytes(self) -> int:

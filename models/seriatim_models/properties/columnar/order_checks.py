@@ -77,6 +77,11 @@ def _publish_bounds(c: Columns) -> tuple[Ints, Ints] | None:
     confirmed[p["key"][ok]] = p["t"][ok]  # the first of several
     if (born[a["key"]] > a["pos"]).any():
         return None  # acquired before it was sent
+    for name in ("stream", "number"):
+        sent = np.full(len(c.keys.code), UNKNOWN, dtype=np.int64)
+        sent[p["key"][invoke]] = p[name][invoke]
+        if (sent[a["key"]] != a[name]).any():
+            return None  # of another publish of its name
     return begun, confirmed
 
 

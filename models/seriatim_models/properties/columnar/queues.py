@@ -444,7 +444,8 @@ def _kinds(batch: pa.RecordBatch) -> Ints | None:
     kind[publish & plain & ph.among("ok")] = ANSWERED
     scope = coded(batch, "scope")
     unclear = ~scope.among("consumer") & (scope.among(None, "") == (prefetch > 0))
-    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear] = TAKEN
+    known = present(batch, "nolocal")  # its consumer is
+    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear & known] = TAKEN
     one = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0)) == 1
     settles = ev.among(*SETTLES)
     final = ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
