@@ -60,6 +60,8 @@ PROGRAMS_TRIED = (
     "immediate-returned",
     "consumer-list-middle",
 )
+NOT_JUDGED = "not judged"
+"""What every schedule says of a mistake that `mutation.order_run` has not tried in this form."""
 SECONDS = 60
 """Of the processor, after which a mutant that has not come to an end is given up: it loops between two steps."""
 
@@ -163,10 +165,12 @@ def page() -> str:
     """The page, of what was tried: counts, what was accepted and why, and where each was rejected."""
     known, by = tried(), caught_by()
     rows = [
-        (m, known[m.key], by.get(m.key, ("not judged", ""))) for m in mutations() if m.key in known
+        (m, known[m.key], by.get(m.key, (NOT_JUDGED, ""))) for m in mutations() if m.key in known
     ]
     counts = Counter((caught, found.verdict) for _, found, (caught, _) in rows)
-    outcomes = ("caught", "survived", "inconclusive", "out of time")
+    outcomes = ["caught", "survived", "inconclusive", "out of time"]
+    if any(caught == NOT_JUDGED for caught, _ in counts):
+        outcomes.append(NOT_JUDGED)
     lines = [
         "# Mistakes of order, followed",
         "",
@@ -175,7 +179,8 @@ def page() -> str:
         "([MUTATION.md](MUTATION.md) says what they are) were followed in all systems at once: in the program that "
         f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others. "
         "*Fails*: the program raises or gets stuck before a system says anything. "
-        "*Endless*: it loops between two steps.",
+        "*Endless*: it loops between two steps. "
+        "*Not judged*: not run under every schedule since its function was changed.",
         "",
         "| every schedule | rejected | fails | endless | accepted |",
         "|---|---:|---:|---:|---:|",
@@ -185,14 +190,16 @@ def page() -> str:
         lines.append(f"| {outcome} | {' | '.join(str(n) for n in numbers)} |")
     lines += [
         "",
-        "## Caught by every schedule, and accepted by the systems",
+        "## Caught by every schedule, or not judged, and accepted by the systems",
         "",
         "| mistake | caught by | why no system rejects it |",
         "|---|---|---|",
     ]
     for mutation, found, (caught, what) in rows:
-        if caught == "caught" and found.verdict == "accepted":
-            lines.append(f"| {_cell(found.name)} | {_cell(what)} | {reason(mutation.scope)} |")
+        if caught in ("caught", NOT_JUDGED) and found.verdict == "accepted":
+            lines.append(
+                f"| {_cell(found.name)} | {_cell(what or caught)} | {reason(mutation.scope)} |"
+            )
     lines += ["", "## Rejected", "", "| mistake | system | program | where |", "|---|---|---|---|"]
     for _, found, _ in rows:
         if found.verdict == "rejected":
