@@ -14,9 +14,6 @@ REASONS = {
         "to dispose late shows only where the call ends in between; to announce early is rejected in group-freed "
         "(mutant group-announced-before-freed), which is not among the programs tried here"
     ),
-    "Queue._attempt": "an attempt may end without an entry, and whoever made it wakes another; only clients see who",
-    "Queue._attempt_once": "entries and consumers are compared by identity: `==` says the same",
-    "Consumer": "consumers are compared by identity in each program",
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
     "QueueConsumerManager._move": (
