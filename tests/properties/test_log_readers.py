@@ -162,10 +162,10 @@ def unnamed(*lines: tuple[str, str, int], **fields: Any) -> Finding:
     for n, (ev, conn, pos) in enumerate(lines):
         m = (
             ""
-            if ev in ("commit", "seek", "consume", "declare")
+            if ev in ("commit", "seek", "consume")
             else f"{conn if ev == 'publish' else ''}m{pos}"
         )
-        at = None if ev in ("consume", "declare") else pos
+        at = None if ev == "consume" else pos
         events.append(Event(i=n, ev=ev, q="q", conn=conn, m=m, pos=at, **fields))
     return LogReader().check(list(complete(events)))
 
@@ -189,7 +189,7 @@ def test_inside_a_log_a_message_behind_others_is_of_another_partition() -> None:
 
 
 def test_readers_without_a_group_may_be_of_one() -> None:
-    published = [("declare", "", 0), *(("publish", "", n) for n in range(5))]
+    published = [("publish", "", n) for n in range(5)]
     first = ("deliver", "a", 0)
     for other in (("deliver", "b", 1), ("deliver", "b", 0)):
         for after in (("deliver", "a", 2), ("deliver", "a", 0)):
@@ -225,7 +225,6 @@ def test_a_reader_leaves_out_what_a_publish_under_way_returns_later(
     returns: int | None, lost: bool, verdict: Verdict
 ) -> None:
     lines: list[dict[str, Any]] = [
-        {"ev": "declare"},
         {"ev": "publish", "ph": "invoke", "op": 1, "m": "m0"},
         {"ev": "publish", "ph": "ok", "op": 1, "m": "m0", "pos": 0},
         {"ev": "publish", "ph": "invoke", "op": 2, "m": "m1"},

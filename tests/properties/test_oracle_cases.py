@@ -111,7 +111,6 @@ def test_p10_an_answer_after_its_cancel_began_makes_nobody_the_active_consumer()
 def ranked(lvl: str, prefetch: int | None, *given: str, low_lo: int | None = None) -> Recording:
     """`hi` above `lo`; `hi` holds what it was given when `lo` is given m9."""
     r = Recording(lvl)
-    r.declare()
     consumer(r, "hi", prefetch, cprio=5)
     consumer(r, "lo", cprio=0)
     for m in given:
@@ -136,7 +135,6 @@ def test_p11_inside_the_broker_what_the_higher_one_holds_is_known() -> None:
 def test_p11_from_outside_a_delivery_past_a_lower_one_with_room_is_a_case() -> None:
     def past(prefetch: int | None, *given: str) -> Recording:
         r = Recording("api")
-        r.declare()
         consumer(r, "hi", 2, cprio=5)
         consumer(r, "lo", prefetch, cprio=0)
         for m in given:
@@ -158,7 +156,7 @@ def test_p11_from_outside_the_next_delivery_shows_what_was_on_its_way() -> None:
     found = check("P11", r)
     assert counted(found) == (VIOLATED, 1, 0)
     on_its_way = ranked("api", 2, "m0")
-    on_its_way.deliver("m2", "hi", lo=6)
+    on_its_way.deliver("m2", "hi", lo=5)
     on_its_way.deliver("m3", "hi", lo=len(on_its_way.events))
     assert counted(check("P11", on_its_way)) == (INCONCLUSIVE, 0, 1)
 

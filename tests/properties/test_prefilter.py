@@ -428,7 +428,6 @@ def test_who_comes_back_is_irregular_and_no_longer_counted(ev: str) -> None:
 @pytest.mark.parametrize("traffic", [False, True])
 def test_traffic_of_regular_messages_says_whether_a_queue_was_drained(traffic: bool) -> None:
     r = Recording()
-    r.declare()
     r.publish("m0")  # and nobody ever gets it
     r.publish("m1")
     r.deliver("m1")

@@ -26,7 +26,6 @@ def drained(r: Recording, *names: str) -> None:
         r.end("ch_close", by)
         r.end("ch_close", by, "ok")
     r.add("note", "info", q="q", args={"depth": 0})
-    r.declare()
 
 
 def test_a_settlement_that_failed_or_is_unknown_settles_nothing() -> None:
@@ -67,7 +66,6 @@ def test_a_poll_of_unknown_outcome_may_have_taken_the_message() -> None:
 def looked(r: Recording, **args: object) -> Verdict:
     """What P1 says once somebody has looked into the queue and found nothing there."""
     r.add("note", "info", q="q", args={"depth": 0, **args})
-    r.declare()
     return check("P1", r).verdict
 
 
@@ -279,7 +277,6 @@ def test_a_consume_without_an_answer_may_have_been_refused() -> None:
 def test_a_consumer_that_nobody_answered_was_perhaps_not_there_yet() -> None:
     for phases in (("",), ("invoke", "ok")):
         r = Recording("wire")
-        r.declare()
         for by, rank in (("a", 1), ("b", 0)):
             for ph in phases:
                 of = {"conn": by, "ch": 1, "gen": 1}
@@ -298,8 +295,7 @@ def test_what_was_purged_is_not_passed_over() -> None:
             if m == "m1":
                 r.add(ev, "", q="q")
             r.add("publish", "", m=m, q="q", pub="p", pseq=int(m[1]))
-        first = {"redelivered": False, "nolocal": False}
-        r.add("deliver", "", m="m1", q="q", pub="p", pseq=1, **first, **A)
+        r.add("deliver", "", m="m1", q="q", pub="p", pseq=1, redelivered=False, **A)
         assert violated(r) == ({"P5"} if ev == "declare" else set()), ev
 
 
@@ -444,7 +440,6 @@ def test_a_message_may_have_died_into_a_queue_that_another_of_its_name_was_sent_
 def test_a_flag_that_the_recording_denies_makes_no_first_delivery() -> None:
     for again, ids in ((False, {"P3"}), (True, set[str]())):
         r = Recording("wire")
-        r.declare()
         for m in ("m0", "m1"):
             r.publish(m)
             r.deliver(m, dtag=len(r.events))
@@ -479,7 +474,6 @@ def test_a_limit_of_which_the_answer_alone_is_recorded_is_one() -> None:
 def test_two_copies_with_one_channel_are_not_told_apart_by_who_is_ready() -> None:
     for m, ids in (("m0", set()), ("m9", {"P11"})):
         r = Recording("broker")
-        r.declare()
         r.add("qos", prefetch=2, scope="consumer", **A)
         for m0 in ("m0", m):
             r.add("publish", m=m0, q="q", conn="pub", ch=1, gen=1)

@@ -75,7 +75,6 @@ def single_active(deleted: bool) -> Recording:
 
 def higher_consumer(deleted: bool) -> Recording:
     r = Recording("broker")
-    r.declare()
     consume(r, A, cprio=1, prefetch=3)
     if deleted:
         again(r)
@@ -230,7 +229,6 @@ def confirmed_where_lines_were_lost(lost: bool) -> Recording:
 def limited_where_lines_were_lost(lost: bool) -> Recording:
     """The limit of the higher consumer's channel may be another."""
     r = Recording("broker")
-    r.declare()
     call(r, "qos", prefetch=3, scope="consumer", **A)
     if lost:
         r.add(GAP)

@@ -11,7 +11,7 @@ recorder left the field empty:
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
-| nolocal | deliver | the `consume` of the consumer tag; false if that was recorded and did not ask for it |
+| nolocal | deliver | the `consume` of the consumer tag; if that is not known, false as long as nobody asked for it |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
 | attempt | deliver, get | 1 if no flag is recorded and nobody else can have had the message and given it back |
 | attempt | deliver, get | 2 if the flag says that it is the first, though another one of the message is recorded |
@@ -457,6 +457,8 @@ class Completion(msgspec.Struct):
     _declared: set[str] = set()
     _lost: bool = False
     """Lines were lost, perhaps declarations and publishes."""
+    _no_local: bool = False
+    """Somebody asked for no-local: a consumer that is not known may be the one."""
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
@@ -745,6 +747,7 @@ class Completion(msgspec.Struct):
         asks = (event.autoack, event.exclusive, event.nolocal, event.prefetch, event.cprio)
         # Of the answer alone, without what was asked, nobody knows whether what it is given has to be settled.
         unknown = event.ph == "ok" and asks == (None,) * 5
+        self._no_local = self._no_local or bool(event.nolocal)
         own = event.prefetch is not None
         limit = channel.prefetch if channel.scope == "consumer" else None
         # Of the answer alone it is not known when it was asked for.
@@ -775,10 +778,16 @@ class Completion(msgspec.Struct):
         self._messages.publish(event, pub, pseq, self._doubts)
         return {"pub": pub, "pseq": pseq}
 
+    def _asked_for_no_local(self, event: Event, consumer: _Consumer | None) -> bool | None:
+        """Whether a delivery's consumer did; None if it may have, for its `consume` is not known."""
+        if consumer is not None and not consumer.unknown:
+            return bool(consumer.nolocal)
+        return None if event.ev != "deliver" or self._no_local or self._lost else False
+
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
-        new: dict[str, object] = {}
         bounds: list[int | None] = []
         consumer = channel.consumer(event.ctag) if event.ev == "deliver" else None
+        new: dict[str, object] = {"nolocal": self._asked_for_no_local(event, consumer)}
         limiter = prefetch = None
         whole = False
         q = event.q
@@ -792,7 +801,6 @@ class Completion(msgspec.Struct):
             new |= {
                 "q": q,
                 "autoack": consumer.autoack,
-                "nolocal": None if consumer.unknown else bool(consumer.nolocal),
                 "prefetch": prefetch,
                 "scope": ("consumer" if consumer.own else channel.scope)
                 if prefetch is not None

@@ -251,7 +251,6 @@ def _not_the_active(s: SceneWriter) -> None:
 
 
 def _lower_first(s: SceneWriter) -> None:
-    s.add("declare")
     s.publish(0)
     for who, prio in (("a", 5), ("b", 1)):
         s.add("qos", prefetch=4, scope="consumer", **(s.on(who) | {"q": ""}))

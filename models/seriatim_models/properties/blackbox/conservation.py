@@ -10,14 +10,13 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import Finding, ProfileValue, undecided
+from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     ACQUIRES,
     DROPPING,
     RELEASED,
     SETTLED,
-    UNDECLARED,
     Birth,
     Command,
     LifecycleKey,
@@ -126,8 +125,7 @@ class Conservation(LifecycleProperty):
       consumed from the queue or polled it was confirmed, so that nothing can be in flight, or that nothing was seen
       held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, and for
       consumers that acknowledge on push (what they were sent and never saw is gone by their own wish), and where of
-      some connection only answers are recorded. Where the queue's declaration is not recorded it may drop messages, so
-      that the whole is open; a recorder inside the broker sees what is dropped.
+      some connection only answers are recorded.
 
     Where the system was ended on purpose (a `gap` with `fault`), a loss is definite only if the queue declares that
     confirmed messages survive that kind of fault (`survives`), and a message that comes again only if it declares so
@@ -307,7 +305,6 @@ class Conservation(LifecycleProperty):
             else:
                 tested += 1
         drained = {q for q in summary.traffic.looks if self.drained(summary, q)}
-        undeclared = ""
         for key, birth in summary.births.items():
             m = key.m
             if birth.confirmed is None or birth.refused is not None:
@@ -316,24 +313,14 @@ class Conservation(LifecycleProperty):
             if found is None:
                 untestable += 1
                 continue
+            tested += 1
             lost, steps = found
             if lost:
-                q = birth.confirmed.event.q or _queue(birth)
-                look = summary.traffic.looks[q]
-                declared = summary.declaration(q, look.event.lvl)
-                if declared is None:
-                    untestable += 1
-                    undeclared = min(undeclared or lost, lost)
-                    continue
+                look = summary.traffic.looks[birth.confirmed.event.q or _queue(birth)]
                 begun = birth.sent or birth.confirmed
                 seen = PlacedEvent(look.pos, look.event)
-                shown = in_order([*declared, begun, birth.confirmed, *steps, seen])
-                violations.append((lost, shown))
-            tested += 1
-        finding = Finding.of(self.id, tested, violations, n_untestable=untestable)
-        return (
-            undecided(finding, undeclared, UNDECLARED) if undeclared and not violations else finding
-        )
+                violations.append((lost, in_order([begun, birth.confirmed, *steps, seen])))
+        return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _came_again(self, summary: ConservationSummary, suspect: Suspect, settled: Step) -> bool:
         """Whether a message was certainly handed out after it was settled for good."""

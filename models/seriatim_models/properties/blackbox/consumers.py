@@ -22,7 +22,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     began,
-    declares,
     holders,
     named,
 )
@@ -299,8 +298,8 @@ class Ranks(msgspec.Struct):
     """Channels with a limit of their own."""
     held: dict[Holder, dict[LifecycleKey, ConsumerKey]] = {}
     """Of each holder, which of its consumers holds a message."""
-    plain: dict[str, Event] = {}
-    """Queues without a single active consumer, each with its declaration."""
+    sole: list[str] = []
+    """Queues with a single active consumer."""
     lost: bool = False
     """Lines were lost, perhaps limits: who begins later is surely ready only under one that was asked for since."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
@@ -328,10 +327,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
     )
     source = "https://www.rabbitmq.com/docs/consumer-priority"
     rests_on = ""
-    case = (
-        "consumers of different priority with a prefetch, on a queue whose declaration is recorded, and a delivery to "
-        "one while the other had room"
-    )
+    case = "consumers of different priority with a prefetch, and a delivery to one while the other had room"
     scope = "queue"
     reads = (
         ENDS
@@ -357,10 +353,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                     for name in [n for n in consumers if ends(event, n.by)]:
                         self._gone(state, consumers, name)
             elif event.ev == "declare":
-                if event.args.get("x-single-active-consumer"):
-                    state.plain.pop(event.q, None)
-                elif declares(event):
-                    state.plain.setdefault(event.q, event)
+                if event.args.get("x-single-active-consumer") and event.q not in state.sole:
+                    state.sole.append(event.q)
             elif event.ev == "qos":
                 if began(event):
                     self._limit(state, event)
@@ -402,7 +396,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                 mine.credit = 0  # never surely ready
             else:
                 self._gone(state, consumers, name)
-        state.plain.pop(q, None)
+        if q in state.sole:
+            state.sole.remove(q)
 
     def _consume(self, state: Ranks, event: Event) -> None:
         consumers = state.queues.setdefault(event.q, {})
@@ -458,7 +453,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
                         consumers[held[key]].credit = 0
                 held[key] = name
         rank = mine.prio if mine is not None and not mine.several else None
-        if mine is None or rank is None or event.key is not None or event.q not in state.plain:
+        if mine is None or rank is None or event.key is not None or event.q in state.sole:
             return  # with groups or a single active consumer the higher one may not have it
         there = [
             (n, c)
@@ -509,7 +504,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
         state.tally.report_violation(
             f"{low.m} was given to {consumer(low)} at event {low.i}, although {name}, of priority {high.prio}, was "
             f"there since event {high.ok.i} and ready: it had {room} and held {high.given - high.freed} at most",
-            each_once([state.plain.get(low.q), *shown, *asked, low, *given]),
+            each_once([*shown, *asked, low, *given]),
         )
 
     def close(self, state: Ranks) -> Finding:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, undecided
+from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     SETTLED,
-    UNDECLARED,
     Birth,
     LifecycleKey,
     LifecycleProperty,
@@ -171,7 +170,7 @@ class RedeliveredFlag(LifecycleProperty):
     def finish(self, summary: Lifecycles) -> Finding:
         summary.sessions.settle()
         violations = []
-        tested, untestable, undeclared = summary.tested, summary.untestable, ""
+        tested, untestable = summary.tested, summary.untestable
         for suspect in summary.suspects:
             before, after = suspect.before, suspect.after
             # Where both say that they are the first, one of them is wrong, whichever it was.
@@ -179,16 +178,10 @@ class RedeliveredFlag(LifecycleProperty):
             if late or summary.copied(after.event) or self._may_have_died(summary, suspect):
                 tested -= 1
                 untestable += 1
-                continue
-            declared = summary.declaration(after.event.q, after.event.lvl)
-            if declared is None:
-                tested -= 1
-                untestable += 1
-                undeclared = min(undeclared or suspect.why, suspect.why)
-                continue
-            said_first = before.event.redelivered is False
-            kept = [] if said_first else summary.proof_that_kept(after, before)
-            violations.append((suspect.why, in_order([*declared, before, after, *kept])))
+            else:
+                said_first = before.event.redelivered is False
+                kept = [] if said_first else summary.proof_that_kept(after, before)
+                violations.append((suspect.why, in_order([before, after, *kept])))
         for steps in summary.lifecycles.values():
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
@@ -216,10 +209,7 @@ class RedeliveredFlag(LifecycleProperty):
                 "and no consumer was ending meanwhile"
             )
             violations.append((why, [sent.event, first.event]))
-        finding = Finding.of(self.id, tested, violations, n_untestable=untestable)
-        return (
-            undecided(finding, undeclared, UNDECLARED) if undeclared and not violations else finding
-        )
+        return Finding.of(self.id, tested, violations, n_untestable=untestable)
 
     def _may_have_died(self, summary: Lifecycles, suspect: Suspect) -> bool:
         """Whether a message may have gone to another queue and come back between two acquisitions, as a new one."""

@@ -188,7 +188,7 @@ class Lifecycles(msgspec.Struct):
     """Lifecycles that had a lease that ran out, whenever that was."""
     dead: list[str] = []
     """Queues from which messages may go elsewhere, and so come back."""
-    declared: dict[str, PlacedEvent] = {}
+    declared: list[str] = []
     """Queues whose declaration was recorded."""
     queues: dict[str, None] = {}
     """Queues that something was published to; the empty name stands for an exchange."""
@@ -310,19 +310,10 @@ class Lifecycles(msgspec.Struct):
         routed = self.births.get(LifecycleKey("", event.m))
         if self.dead and routed is not None:
             return True
-        if self.dead or (self.queues.keys() - self.declared.keys() - {event.q}):
-            # A copy in any queue that leads on may have come here.
+        if self.dead:  # a copy in any queue may have come here
             every = (self.births.get(LifecycleKey(q, event.m)) for q in self.queues)
             born = [b for b in every if b]
         return sum(b.copies for b in born) > 1
-
-    def declaration(self, q: str, lvl: str) -> list[PlacedEvent] | None:
-        """The declaration of a queue, by which it is known that it drops nothing and leads nowhere by itself; none is
-        needed where the recorder is inside the broker and sees so. None if it is not recorded.
-        """
-        if lvl in EXACT:
-            return []
-        return [self.declared[q]] if q in self.declared else None
 
     def took_effect(self, settled: Step) -> bool:
         """Whether a settlement has certainly taken effect: it neither failed nor may have died with its session, and if
@@ -520,8 +511,7 @@ class LifecycleProperty(Property[Lifecycles]):
         }
         left.expired += [k for k in right.expired if k not in left.expired]
         left.unbegun += [by for by in right.unbegun if by not in left.unbegun]
-        for q, placed in right.declared.items():
-            left.declared.setdefault(q, PlacedEvent(placed.pos + shift, placed.event))
+        left.declared += [q for q in right.declared if q not in left.declared]
         left.queues |= right.queues
         left.mortal += [q for q in right.mortal if q not in left.mortal]
         left.dead += [q for q in right.dead if q not in left.dead]
@@ -576,13 +566,6 @@ def _kept(steps: list[Step], opening: int, closing: int) -> list[Step]:
     return steps[: opening + 1] + ended[-1:] + steps[closing:]
 
 
-UNDECLARED = (
-    "but the queue's declaration is not recorded, by which messages may leave it by themselves: "
-    "record `declare`"
-)
-"""Why what looks like a violation is none: age, length or dead-lettering may explain it."""
-
-
 def _publish(out: Lifecycles, event: Event) -> None:
     out.queues[event.q] = None
     birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
@@ -605,8 +588,8 @@ def _general(out: Lifecycles, event: Event) -> None:
         sweep = Sweep(out.n, 0, False, event.ph == "ok")
         out.sweeps.setdefault(holder(event), []).append(sweep)
     elif ev == "declare":
-        if declares(event):
-            out.declared.setdefault(event.q, PlacedEvent(out.n, event))
+        if declares(event) and event.q not in out.declared:
+            out.declared.append(event.q)
         if any(a.startswith("x-dead-letter") for a in event.args) and event.q not in out.dead:
             out.dead.append(event.q)
         if any(a in event.args for a in DROPPING) and event.q not in out.mortal:

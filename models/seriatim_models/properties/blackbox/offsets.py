@@ -14,7 +14,6 @@ from seriatim_models.properties.blackbox.aggregation import AggregationState, Se
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
     acquires,
-    declares,
     holders,
 )
 from seriatim_models.properties.blackbox.naming import (
@@ -130,8 +129,6 @@ class PartitionState(msgspec.Struct):
     attempts: int | None = None
     declared: Event | None = None
     """By which `attempts` is known."""
-    plain: Event | None = None
-    """The declaration of its topic, if that is recorded."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
     shown: dict[int, str] = {}
     """Without a partition: by position, the message that was seen there, of the latest `POSITIONS_KEPT`."""
@@ -145,8 +142,6 @@ class PartitionState(msgspec.Struct):
     """The latest `PUBLISHES_KEPT`."""
     skipped: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """Positions left out of which nothing is known, where no publish ever names one; see `UNPLACED`."""
-    undeclared: CaseCounts = msgspec.field(default_factory=CaseCounts)
-    """Positions left out where no declaration says how long messages stay; see `UNDECLARED`."""
     anybody: CaseCounts = msgspec.field(default_factory=CaseCounts)
     """What readers got of whom nothing is named; see `NAMELESS`."""
     nameless: dict[Holder, bool] = {}
@@ -243,9 +238,7 @@ def member(event: Event) -> Holder:
 def _skipped(topic: PartitionState, anybody: bool, why: str, witness: list[Event]) -> None:
     """Count a position that was left out, by somebody of whom nothing is named or not."""
     counts = topic.anybody if anybody else topic.disordered
-    if topic.plain is None:
-        counts = topic.undeclared
-    counts.report_violation(why, each_once([topic.plain, *witness]))
+    counts.report_violation(why, each_once(witness))
 
 
 class Logs(msgspec.Struct):
@@ -261,8 +254,7 @@ class Logs(msgspec.Struct):
     """Who was ever seen to read a topic for a group; those that name none may all be of one."""
     vanishing: list[str] = []
     """Topics from which messages go before all have read them."""
-    declared: dict[str, Event] = {}
-    """Topics whose declaration was recorded: it says whether messages go by themselves."""
+    declared: dict[str, None] = {}
     lost: bool = False
     """Lines were lost, and maybe the declaration of a topic among them."""
     unnamed: dict[tuple[str, Holder], int] = {}
@@ -294,10 +286,6 @@ ONE_BY_ONE = (
     "record `attempt` and who reads (`ctag` and `proc`), or `commit` if positions are stored"
 )
 UNPLACED = "but no publish says at which position it is, and logs have holes: record `pos` of what is published"
-UNDECLARED = (
-    "but nothing says how long messages of the topic stay: record `declare`, "
-    "with its compaction and retention if it has them"
-)
 NAMELESS = (
     "but whoever reads is not named, and may be several: record who (`ctag`, and `proc` or `conn`)"
 )
@@ -329,8 +317,7 @@ class LogReader(SequentialProperty[Logs]):
     commit with such a position left out; more attempts than the `declare` or `consume` allows
     (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
     (markers of transactions); then the whole is open if no publish of the partition names a position. So is one of a
-    topic declared with compaction or retention, and the whole is open where no declaration is recorded. Where
-    partitions have several members and no `consume` or `cancel`
+    topic declared with compaction or retention. Where partitions have several members and no `consume` or `cancel`
     names them, a member may have lost its own unseen.
     """
 
@@ -403,7 +390,9 @@ class LogReader(SequentialProperty[Logs]):
             case "ack":
                 state.acked[event.q] = None
             case "declare":
-                self._declare(state, event)
+                state.declared[event.q] = None
+                if any(a in event.args for a in VANISHING):
+                    state.vanishing.append(event.q)
             case "consume" | "cancel":
                 self._membership(state, event)
             case "delete":
@@ -419,13 +408,6 @@ class LogReader(SequentialProperty[Logs]):
                 state.members.setdefault((event.q, event.ctag), {})[member(event)] = None
                 reader = topic.readers.setdefault(reader_key(event), ReaderState())
                 self._read(state, topic, reader, event)
-
-    def _declare(self, state: Logs, event: Event) -> None:
-        """Take in what is declared of a topic."""
-        if declares(event):
-            state.declared.setdefault(event.q, event)
-        if any(a in event.args for a in VANISHING):
-            state.vanishing.append(event.q)
 
     def _confirmed(self, state: Logs, topic: PartitionState, event: Event, pos: int) -> None:
         """Take in where a message is; a position is that of one message."""
@@ -559,7 +541,7 @@ class LogReader(SequentialProperty[Logs]):
         reader.sessions[by] = last if again and last is not None else event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
-        who, topic.plain = event.ctag or by, state.declared.get(event.q)
+        who = event.ctag or by
         if self._is_another(topic, pos, event) or self._tried_too_often(topic, event):
             return
         # A commit binds whoever begins to read after it: whoever reads on does so from where it is.
@@ -708,20 +690,18 @@ class LogReader(SequentialProperty[Logs]):
             tally=topic.tally,
             disordered=topic.disordered,
             skipped=CaseCounts() if topic.positions else topic.skipped,
-            undeclared=topic.undeclared,
             anybody=topic.anybody,
             several=topic.several,
         )
 
     def close(self, state: Logs) -> Finding:
-        tally, divided, disordered, anybody, skipped, undeclared = (CaseCounts() for _ in range(6))
+        tally, divided, disordered, anybody, skipped = (CaseCounts() for _ in range(5))
         ended = [self._counts(state, q, topic) for (q, _), topic in state.topics.items()]
         for topic in (*ended, *state.deleted):
             (divided if topic.several else tally).join(topic.tally)
             disordered.join(topic.disordered)
             anybody.join(topic.anybody)
             skipped.join(topic.skipped)
-            undeclared.join(topic.undeclared)
         for open_ in (divided, anybody):
             tally.untestable += open_.tested + open_.untestable
         found = tally.finding(self.id)
@@ -730,7 +710,6 @@ class LogReader(SequentialProperty[Logs]):
             (disordered, ONE_BY_ONE),
             (anybody, NAMELESS),
             (skipped, UNPLACED),
-            (undeclared, UNDECLARED),
         ):
             if open_.violations and not tally.violations:
                 return undecided(found, open_.why, decides)
