@@ -1039,6 +1039,13 @@ def advance_by_value(s: SymbolicState, t: Term, k: Term) -> tuple[Term, Symbolic
     return guard, advance(s, t, k)[1]
 
 
+@SYSTEM.broken("advance", "a_pointer_moves_afresh", "SP-1", "an old object put back", t=Thread, k=Mark)  # fmt: skip
+def advance_to_an_old_object(s: SymbolicState, t: Term, k: Term) -> tuple[Term, SymbolicState]:
+    """The object that it puts there may have been a pointer before."""
+    unmoved = s.mark(s.whose(t)) == s.mark_seen(t)
+    return And(s.looking(t), s.cursor(t) > s.place_seen(t), unmoved), advance(s, t, k)[1]
+
+
 @SYSTEM.broken("go_on", "looked_in_vain", "SP-2", "mutant advance-by-two", t=Thread, n=Entry)
 def go_on_blindly(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """It goes on from an entry at which it has not looked."""

@@ -703,6 +703,25 @@ def announce_nothing(s: SymbolicState, t: Term, m: Term) -> tuple[Term, Symbolic
 
 
 @SYSTEM.broken(
+    "notify", "one_is_woken_and_the_walk_is_over", "WK-2", "a walk that goes on",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def notify_and_go_on(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It wakes a consumer, and goes on to the next one."""
+    guard, after = notify(s, t, c)
+    return guard, after.but(todo=s.todo, walking=s.walking)
+
+
+@SYSTEM.broken(
+    "notify", "only_the_interested_are_woken", "WK-3", "a wake-up for somebody else",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def notify_anybody(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It does not ask whether the consumer is in Interested."""
+    return s.walking(t), notify(s, t, c)[1]
+
+
+@SYSTEM.broken(
     "notify", "the_notified_are_woken", "WK-8", "a wake-up that is not given",
     t=Thread, c=Consumer,
 )  # fmt: skip

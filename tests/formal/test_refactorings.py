@@ -976,7 +976,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     "a rewind that lost gives up": (
         "release-behind",
         "entries",
-        "owes any consumer a rewind for m1",
+        "owes B a rewind for m1",
         (
             (
                 '            if consumer.pointer.compare_and_set(pointer, Pointer(back, "rewind")):\n'
@@ -1130,7 +1130,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     "announces the first of the group": (
         "group-released",
         "wakeups",
-        "has still to announce any message",
+        "has still to announce g2",
         (
             (
                 "                self._announce(entry)\n\n    def _arrived",
@@ -1237,7 +1237,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     "rewinds who wants work only": (
         "release-short-of-credit",
         "entries",
-        "owes any consumer a rewind for m1",
+        "owes A a rewind for m1",
         (
             (
                 "            if consumer.acquires:  # a browser",
@@ -1271,7 +1271,7 @@ WRONG: dict[str, tuple[str, str, str, tuple[tuple[str, str], ...]]] = {
     "wakes whom it finds something for": (
         "release-rest",
         "wakeups",
-        "has still to wake any consumer",
+        "has still to wake B",
         (
             (
                 "        consumer.target.notify_work(consumer)\n",
