@@ -204,8 +204,11 @@ class Channel:
 
     def basic_cancel(self, tag: str) -> None:
         """End a consumer. Deliveries that are here already still run."""
-        gone = partial(self._consumers.pop, tag, None)
-        self._call("cancel", lambda c: self.server.cancel(c, tag), gone)
+        self._call(
+            "cancel",
+            lambda c: self.server.cancel(c, tag),
+            lambda: self._consumers.pop(tag, None),
+        )
 
     def basic_get(
         self, queue: str, *, auto_ack: bool = False, timeout: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from seriatim_models.machines.calls import ApiCall, CallStanding
+from seriatim_models.machines.calls import ApiCall
 from seriatim_models.matrix.scene import Invocation, Offer, Unsettled
 
 UNFINISHED = "unfinished"
@@ -48,14 +48,15 @@ class CallInside:
         if who in self.returned:
             return
         arguments = self.call.arguments_inside(self.harness, **known)
-        standing = CallStanding.IN_CONTRACT
-        if judged:
-            standing = self.call.standing(self.harness, **arguments)
-        offer = Offer(Invocation(self.call.name), standing, answer=self.answer(arguments))
-        before = self.state() if judged else None
         self.returned[who] = UNFINISHED
+        if not judged:  # the other side may be at work, so nothing of it is looked at
+            self.returned[who] = self.run(who, arguments)
+            return
+        standing = self.call.standing(self.harness, **arguments)
+        offer = Offer(Invocation(self.call.name), standing, answer=self.answer(arguments))
+        before = self.state()
         result = self.returned[who] = self.run(who, arguments)
-        if judged and (problem := offer.problem(result, before == self.state())):
+        if problem := offer.problem(result, before == self.state()):
             self.wrong.append(problem)
 
     def check_end(self) -> None:
