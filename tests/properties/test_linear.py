@@ -325,3 +325,5 @@ def test_what_is_not_known_to_be_settled_may_have_come_back(acked: str, verdict:
     dropped = Event(i=len(events), t=len(events), lvl="api", ev="conn_drop", conn="c1")
     ended = P20.check(list(complete([*events, dropped]))).verdict
     assert ended is verdict
+    mine = [msgspec.structs.replace(e, conn="c1") for e in events]
+    assert P20.check(list(complete(mine))).verdict is Verdict.VIOLATED

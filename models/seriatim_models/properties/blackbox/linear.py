@@ -121,8 +121,8 @@ class Inside(msgspec.Struct):
     left: list[Left] = []
     full: list[Full] = []
     """Violations that a dequeue may still explain that is written down when it has ended."""
-    held: dict[str, None] = {}
-    """Messages that were taken and are not known to be settled: each comes back if its holder has ended unseen. The
+    held: dict[str, Holder] = {}
+    """By whom messages were taken that are not known to be settled: each comes back if that one has ended unseen. The
     latest `HELD_KEPT`.
     """
     forgotten: bool = False
@@ -147,13 +147,14 @@ class Inside(msgspec.Struct):
     def comes_back(self, taken: Event) -> bool:
         """Whether what is taken was already, by who is not known to have settled it; if not, it is held now.
 
-        Its holder may have ended, which is written down when it is noticed.
+        Its holder may have ended, which is written down when it is noticed; but not if that one takes it again.
         """
-        m, held = taken.m, self.held
-        if m not in self.values and (m in held or self.forgotten):
+        m, held, by = taken.m, self.held, holder(taken)
+        again = (by.conn or by.name) and held.get(m) == by
+        if m not in self.values and not again and (m in held or self.forgotten):
             return True
         if not taken.autoack and not self.out:
-            held[m] = None
+            held[m] = by
             if len(held) > HELD_KEPT:
                 del held[next(iter(held))]
                 self.forgotten = True
@@ -594,9 +595,9 @@ def _full(empty: Empty, cover: list[Event]) -> Full:
 
 class QueueLinearizable(SequentialProperty[Queues]):
     """P20. A case is a completed dequeue beside another value that may be inside, of nothing, or of what is not there:
-    one value at a time has no order. Untestable: on queues on which messages come back, or one is taken again that is
-    not known to be settled, or of which no publish was recorded; and an empty dequeue that others overlap which never
-    answered, or that push may overlap.
+    one value at a time has no order. Untestable: on queues on which messages come back, or one that is not known to
+    be settled is taken by another holder, or of which no publish was recorded; and an empty dequeue that others
+    overlap which never answered, or that push may overlap.
 
     O(n log n), and for a dequeue that found nothing also what overlaps it. Carried: what is inside or under way.
     """
