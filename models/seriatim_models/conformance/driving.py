@@ -253,14 +253,13 @@ class _Driver:
         self._rank[m] = -self._ranks if at_head else self._ranks
 
     def _declare(self, q: str) -> None:
-        """Record what the system promises of a queue, before the first command that names it: if nothing else, that it
-        is a plain one, from which messages go by no other way than a command.
-        """
+        """Record what the system promises of a queue, before the first command that names it."""
         # Where events have numbers in the place of times nothing can be said of a lease.
         args = promised(self.system.can, 0 if self.exact else self.system.means.lease)
         if self.system.means.requeue in ("head", "tail"):
             args["requeue"] = self.system.means.requeue
-        if q not in self._declared:
+        # What is dropped must not come back only where it is recorded that the queue is a plain one.
+        if (args or "drop" in self.system.can) and q not in self._declared:
             self.record("declare", q=q, args=args)
         self._declared.add(q)
 

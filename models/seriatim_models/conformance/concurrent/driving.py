@@ -851,8 +851,9 @@ def run_workload(
 def _begin(shared: _Shared, of_queues: dict[str, object]) -> None:
     """Record what is known before anything is done."""
     record = shared.recording.record
-    for q in _queues(shared):  # of one that is not declared nobody knows how messages leave it
-        record("declare", q=q, args=of_queues)
+    if of_queues or "drop" in shared.can:  # of one that is not declared nobody knows where it drops
+        for q in _queues(shared):
+            record("declare", q=q, args=of_queues)
     if shared.workload.settles:  # who holds what is remembered from the first such note on
         record("note", args={"rest": True})
 

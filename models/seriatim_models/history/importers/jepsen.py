@@ -18,7 +18,6 @@ the log workload: `jepsen.tests.kafka`).
 | send of a value alone, poll of one or several | the same of one log without offsets; a gap before one polled again |
 | poll, or [:poll] of a txn | a deliver for each pair of offset and value, to the reader that the process is |
 | subscribe, assign, crash, a poll that rebalanced or did not end ok | seek: the reader may go on anywhere |
-| the first operation of a queue or log | before it a `declare`: the test makes its own, of which nothing is dropped |
 | operations of :nemesis, and those that only look (`LOOKS`) | left out: they are not of the queue |
 
 A poll moves a reader that has subscribed wherever the group lets it, so there a `seek` stands before each poll;
@@ -110,7 +109,6 @@ class JepsenImporter:
         """Processes that read partitions of their own choice."""
         self._logs: dict[str, None] = {}
         """Logs that were named so far."""
-        self._declared: set[str] = set()
         self._lost_drain = False
         """Whether a drain has begun of which nobody knows what it took, or whether it is over."""
 
@@ -220,14 +218,7 @@ class JepsenImporter:
             return self._moved(f, ph, base)
         if f in _LOG:
             return self._logged(op, ph, since, base)
-        declared = self._declare([QUEUE], base)
-        return [*declared, *self._queued(op, ph, since, {**base, "q": QUEUE, "op": number})]
-
-    def _declare(self, names: Iterable[str], base: dict[str, Any]) -> list[Event]:
-        """The declarations of queues or logs that are named for the first time."""
-        fresh = [q for q in dict.fromkeys(names) if q not in self._declared]
-        self._declared.update(fresh)
-        return [self._event(ev="declare", ph="ok", q=q, t=base["t"]) for q in fresh]
+        return self._queued(op, ph, since, {**base, "q": QUEUE, "op": number})
 
     def _paired(
         self, process: str, ph: str, f: str, t: int | None
@@ -326,15 +317,14 @@ class JepsenImporter:
                 raise ValueError(f"field value: a {op['f']} is a list of [:send k v] and [:poll]")
         sends = [_sent(x) for x in value if x[0] == "send"]
         self._logs.update(dict.fromkeys(k for k, _, _ in sends))
-        declared = self._declare((k for k, _, _ in sends), base)
         if ph == "invoke":
             made = [
                 self._event(ev="publish", ph=ph, q=k, part=0, m=f"{k}/{v}", op=self._i, **base)
                 for k, _, v in sends
             ]
             self._sends[process] = made
-            return declared + made
-        made = declared
+            return made
+        made = []
         begun = {e.m: e for e in self._sends.pop(process, [])}
         for k, pos, v in sends:
             opened = begun.pop(f"{k}/{v}", None)
@@ -378,7 +368,6 @@ class JepsenImporter:
         for key, pairs in found.items():
             k = _name(key)
             self._logs.setdefault(k)
-            made += self._declare([k], base)
             for pair in pairs or ():
                 if not isinstance(pair, list) or len(pair) != 2:
                     raise ValueError(f"field value: {pair!r} is no pair of offset and value")
