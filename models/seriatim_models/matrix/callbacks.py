@@ -1,7 +1,7 @@
 """What consumers' callbacks call: a call of the table, from inside a delivery, on the thread that delivers.
 
-Each consumer's callback makes the call of its universe once, at the first delivery: what it leads to is delivered to a
-callback that keeps it, so that everything comes to an end.
+Each consumer's callback makes the call of its universe once, at the first delivery, and that of `dequeue` once for each
+message: what it leads to is delivered to a callback that keeps it, so that everything comes to an end.
 """
 
 from __future__ import annotations

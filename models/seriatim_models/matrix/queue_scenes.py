@@ -94,6 +94,8 @@ class QueueMatrixScene:
         if universe.timed:
             stage.host.record("clock", now=0)
         self.inside: CallInside | None = None
+        self._due: list[Callable[[], None]] = []
+        """What callbacks that have begun are still to call; for the oracle only."""
         if universe.callback:
             call = self.table[universe.callback]
             run = partial(self._run_inside, call)
@@ -123,7 +125,15 @@ class QueueMatrixScene:
             host, of = self.harness.host, {"m": entry.message.id, "sub": consumer.name}
             host.record("send", ph="invoke", **of)
             alone = cast(ProgramStage, self.harness.stage).world.alone
-            self.inside.make(consumer.name, alone, consumer=consumer, entry=entry)
+            # Each message is dequeued, whoever gets it: else the rest of the outcome hung on whose turn it was.
+            each = self.inside.call.name == "dequeue"
+            who = f"{consumer.name} {entry.message.id}" if each else consumer.name
+            if self.universe.callback_later:
+                self._due.append(
+                    partial(self.inside.make, who, False, consumer=consumer, entry=entry)
+                )
+            else:
+                self.inside.make(who, alone, consumer=consumer, entry=entry)
             host.record("send", ph="ok", **of)
 
     def _run_inside(self, call: ApiCall, who: str, arguments: Mapping[str, Any]) -> str:
@@ -214,7 +224,14 @@ class QueueMatrixScene:
         return found
 
     def make(self, invocation: Invocation) -> str:
-        """Make a call and return what its caller sees; ``refused`` if the queue refuses it."""
+        """Make a call, and what callbacks had still to call; return what its caller sees, perhaps ``refused``."""
+        due, self._due = self._due, []
+        result = self._make(invocation)
+        for call in due:
+            call()
+        return result
+
+    def _make(self, invocation: Invocation) -> str:
         call = self.table[invocation.call]
         arguments = self._arguments(call, invocation)
         if call.name == "enqueue":
@@ -253,7 +270,9 @@ class QueueMatrixScene:
         """Let woken consumers pull, in the order of their names, and run jobs, until there is nothing left."""
         jobs = cast(PushHarness, self.harness).jobs if self.harness.kind == "push" else []
         for _ in range(ROUNDS):
-            if self.woken:
+            if self._due:
+                self._due.pop(0)()
+            elif self.woken:
                 self._pull(self.woken[min(self.woken)])
             elif jobs:
                 jobs.pop(0)()
@@ -630,6 +649,18 @@ PASSED_IN_A_GROUP = ExpectedDifference(
     _but_for_message_and_attempt,
 )
 
+
+def _called_later(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls in a universe in which a callback begins, and calls after the next of them."""
+    if universe.callback:
+        yield replace(universe, callback_later="unread"), calls
+
+
+CALLED_LATER = ExpectedDifference(
+    "what a callback calls is a call of its own: another one may come between the delivery and it",
+    _called_later,
+)
+
 PULL_SYSTEM = QueueSystem(
     "pull",
     "queue",
@@ -637,7 +668,7 @@ PULL_SYSTEM = QueueSystem(
     PULL_UNIVERSES,
     PullMatrixScene,
     QUEUE_PROPERTIES,
-    expected=(JUST_PULLING, ANY_TURN),
+    expected=(JUST_PULLING, ANY_TURN, CALLED_LATER),
     unrecorded=UNRECORDED,
 )
 PUSH_SYSTEM = QueueSystem(
@@ -647,6 +678,13 @@ PUSH_SYSTEM = QueueSystem(
     PUSH_UNIVERSES,
     PushMatrixScene,
     QUEUE_PROPERTIES,
-    expected=(OVERTAKING, ANY_TURN, MESSAGE_BY_MESSAGE, PASSED_WHILE_HELD, PASSED_IN_A_GROUP),
+    expected=(
+        OVERTAKING,
+        ANY_TURN,
+        MESSAGE_BY_MESSAGE,
+        PASSED_WHILE_HELD,
+        PASSED_IN_A_GROUP,
+        CALLED_LATER,
+    ),
     unrecorded=UNRECORDED,
 )
