@@ -269,6 +269,7 @@ class Im3(entries.Im3):
         tested = 0
         submits = [e for e in h.events if e.ev == "job" and e.args["at"] == "submit"]
         begins = [e for e in h.events if e.ev == "job" and e.args["at"] == "begin"]
+        refused = [e for e in h.events if e.ev == "job" and e.args["at"] == "refused"]
         for other in submits:
             before = [e for e in h.events if e.ev == "job" and e.i < other.i]
             if len(h.queues) == 1 and before and before[-1] in submits:
@@ -276,10 +277,11 @@ class Im3(entries.Im3):
                 bad.append((why, [before[-1], other]))
         for entry, since, op in self._deliverable(h):
             assert op.last is not None
+            if [e for e in refused if since <= e.i < op.end]:
+                continue
             tested += 1
-            pending = len([e for e in submits if e.i < op.end]) - len(
-                [e for e in begins if e.i < op.end]
-            )
+            ended = len([e for e in (*begins, *refused) if e.i < op.end])
+            pending = len([e for e in submits if e.i < op.end]) - ended
             if pending <= 0 and not [e for e in begins if since < e.i < op.end]:
                 bad.append(
                     (
