@@ -55,7 +55,7 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PeekThenPop", "P1"),
         ("OverTheLimit", LINEARIZABLE),
         ("OppositeLocks", ENDS),
-        ("LeasedTwice", "P1"),
+        ("LeasedTwice", "P2"),
         ("TasksLoseWakeUp", ENDS),
         ("TasksHandOver", "P20"),
         ("TasksIfForWhile", ENDS),
