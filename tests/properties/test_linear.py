@@ -297,7 +297,7 @@ def test_a_poll_of_which_only_that_nobody_knows_is_recorded_may_have_taken_anyth
     [("", Verdict.INCONCLUSIVE), ("info", Verdict.INCONCLUSIVE), ("ok", Verdict.VIOLATED)],
 )
 def test_what_is_not_known_to_be_settled_may_have_come_back(acked: str, verdict: Verdict) -> None:
-    """beanstalkd behind half-open connections: it is told that a client has gone before that client knows it."""
+    """beanstalkd behind half-open connections: it notices the end of a client before that client does."""
     lines = [("publish", "invoke", 0, "m"), ("publish", "ok", 0, "m")]
     lines += [("get", "invoke", 1, ""), ("get", "ok", 1, "m")]
     lines += [("ack", "invoke", 2, ""), ("ack", acked, 2, "")] if acked else []
