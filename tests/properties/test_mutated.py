@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from seriatim_models.history.complete import UNKNOWN_GEN
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.base import CaseEvents
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -83,7 +84,12 @@ def taken_from_two_queues_without_having_been_there(made: Recording) -> None:
         made.deliver("m7", q=q, autoack=True)
 
 
+def given_on_a_channel_that_nobody_knows(made: Recording) -> None:
+    made.deliver("m0", ctag="", gen=UNKNOWN_GEN, nolocal=False)
+
+
 FOUND = (
+    given_on_a_channel_that_nobody_knows,
     workers_of_two_connections,
     dead_and_requeued,
     rest_of_all_seen_at_one,

@@ -17,7 +17,7 @@ from seriatim_models.properties.standing import confirmed, in_recorded_order
 
 from .blackbox_histories import BY_ID, Recording, Seeded, build, check
 
-DRAWN = (*range(1500), 2013)
+DRAWN = (*range(1500), 1665)
 """Seeds of histories; among those before the last chance draws no violation of P11."""
 
 

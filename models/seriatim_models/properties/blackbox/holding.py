@@ -196,6 +196,7 @@ class RedeliveredFlag(LifecycleProperty):
             if (
                 flag is None
                 or sent is None
+                or (sent.event.ph == "ok" and sent.event.lvl not in EXACT)  # since when, nobody saw
                 or first.pos < sent.pos
                 or summary.copied(first.event)
                 or self._may_have_been_given(summary, sent.pos, first, steps)

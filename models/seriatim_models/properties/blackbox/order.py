@@ -45,6 +45,11 @@ def by_consumer(event: Event) -> bool:
     return not event.q or event.gen == UNKNOWN_GEN
 
 
+def to_nobody(event: Event) -> bool:
+    """Whether nobody knows to whom, or when, a delivery came."""
+    return event.gen == UNKNOWN_GEN and not event.ctag
+
+
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
     by = holder(event)
@@ -120,8 +125,8 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
                 out.ranked.append(event.q)
             if not acquires(event) or (fresh := first(event)) is False:
                 continue
-            nobody = event.gen == UNKNOWN_GEN and not event.ctag  # to whom, or when, it came
-            if fresh is None or event.pseq is None or not event.pub or event.dead or nobody:
+            known = event.pseq is not None and event.pub and not event.dead
+            if fresh is None or not known or to_nobody(event):
                 out.unknown += 1
                 continue
             key = line_key(event)

@@ -25,7 +25,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
-from seriatim_models.properties.blackbox.order import by_consumer
+from seriatim_models.properties.blackbox.order import by_consumer, to_nobody
 from seriatim_models.properties.blackbox.strict import may_refuse
 
 Ints = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ class Columns:
         self.lines: Names[tuple[int, str, int, str]] = Names()
         self.queues: Names[str] = Names()
         self.clipped = 0
-        """Acquisitions without publisher, sequence or flag: P4 cannot test them."""
+        """Acquisitions without publisher, sequence, flag or taker: P4 cannot test them."""
         self.irregular = ""
         """Why columns cannot clear this history; empty if they may."""
         self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
@@ -132,7 +132,7 @@ class Columns:
                     stream = streams((e.q, e.pub)) if known else -1
                     line = -1
                     fresh = first(e)
-                    if fresh is None or not known:
+                    if fresh is None or not known or to_nobody(e):
                         self.clipped += fresh is not False
                     elif fresh:
                         line = lines((stream, ev, by, e.ctag if by_consumer(e) else ""))
