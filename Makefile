@@ -226,7 +226,7 @@ bench-spark: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.bench pipeline $(ARGS)
 
 test-slow: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale' $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale' --timeout 400 $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(LOG_KILLS) $(BIN)/python -m pytest tests/log/test_kill.py --numprocesses 0 --timeout 3000 -s
