@@ -26,7 +26,6 @@ def test_audit_judges_by_ones_own_property(tmp_path: Path, run: Callable[..., An
     assert (mine["verdict"], mine["n_tested"]) == ("violated", 1)
     ran = run("audit", str(path), "--property", "nowhere:Rule")
     assert (ran.code, "there is no such module" in ran.err) == (2, True)
-    assert run("audit", str(path), "--property", named, "--engine", "spark").code == 2
 
 
 def test_conform_judges_by_a_model(tmp_path: Path, run: Callable[..., Any]) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from seriatim_models.cli import run
 from seriatim_models.explorer import Random, World, explore
 from seriatim_models.history import Event, HistoryError, write_history
+from seriatim_models.history.header import Header
 from seriatim_models.pipeline import AuditReport, audit_paths
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.check import history, runnable
@@ -114,3 +116,60 @@ def test_equal_on_what_the_reference_recorded(spark: Any, tmp_path: Path) -> Non
     local = audit_paths([path], engine="local", properties=WHITEBOX)
     same(local, audit_paths([path], engine="spark", properties=WHITEBOX))
     assert {f.property for f in local.findings if f.verdict is Verdict.OK} >= {"ES-1", "SP-1"}
+
+
+OWN = """
+from seriatim_models.properties.base import WholeHistory
+
+class Few(WholeHistory):
+    id, sentence, source, case, reads = "FEW", "Few are sent.", "a rule of ours", "all", frozenset({"publish"})
+
+    def cases(self, events, bad):
+        if len(events) > 1:
+            bad.append((f"{len(events)} were sent", events[:2]))
+        return 1
+
+class ByRun(Few):
+    partitioning = "run"
+
+class Raises(Few):
+    def cases(self, events, bad):
+        return 1 // 0
+
+class Exits(Few):
+    def cases(self, events, bad):
+        raise SystemExit(0)
+
+class SaysNothing(Few):
+    def cases(self, events, bad):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("Few", ""),
+        ("ByRun", ""),
+        ("Raises", "own.py, line 17, in cases of a property of yours: ZeroDivisionError"),
+        ("Exits", "own.py, line 21, in cases of a property of yours: SystemExit: 0"),
+        ("SaysNothing", "SaysNothing, a property of yours: TypeError: cases must return"),
+    ],
+)
+def test_a_property_of_ones_own_is_judged_in_workers_as_here(
+    named: str, said: str, spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    events = [Event(i=i, t=i, ev="publish", q=f"q{i}", m=f"m{i}") for i in range(3)]
+    write_history(tmp_path / "run.jsonl", events, Header(run="r"))
+    given = ["audit", str(tmp_path / "run.jsonl"), "--property", f"{tmp_path / 'own.py'}:{named}"]
+    found = []
+    for engine in ("local", "spark"):
+        code = run([*given, "--engine", engine, "--json", str(tmp_path / f"{engine}.json")])
+        shown = capsys.readouterr().err
+        if said:
+            assert (code, said in " ".join(shown.split())) == (2, True), shown
+        else:
+            results = json.loads((tmp_path / f"{engine}.json").read_text())["results"]
+            found.append((code, [r for r in results if r["property"] == "FEW"]))
+    assert not found or (found[0] == found[1] and found[0][0] == 1)

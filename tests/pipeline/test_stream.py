@@ -294,6 +294,22 @@ def test_a_property_of_ones_own_is_judged_from_batch_to_batch(spark: Any, tmp_pa
     assert [r["property"] for r in found if r["verdict"] == "violated"] == ["REFUND"]
 
 
+def test_what_a_property_of_ones_own_raises_in_a_worker_is_a_sentence(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    write_history(tmp_path / "in" / "0.jsonl", [Event(i=0, t=0, ev="publish", m="m")], Header())
+    rule = tmp_path / "rule.py"
+    text = (Path(__file__).parents[2] / "spec" / "own" / "refunds.py").read_text()
+    rule.write_text(f"{text}\n    def map(self, events):\n        raise SystemExit(0)\n")
+    named = f"{rule}:RefundAfterPayment"
+    args = ["stream", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--once", "--quiet"]
+    assert run([*args, "--property", named]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "in map of a property of yours: SystemExit: 0" in said
+    assert "Traceback" not in said
+
+
 def test_rejects_a_property_whose_state_cannot_be_kept(spark: Any, tmp_path: Path) -> None:
     from seriatim_models.pipeline.stream.streaming import Stream
 

@@ -104,8 +104,6 @@ def audit(
     outputs = Outputs(json, html, junit)
     check_apart(paths, json, html, junit, shrink)
     chosen = with_own(find_profile(profile), own)
-    if own and engine != "local":
-        raise UsageError("--property is judged in this process: it needs --engine local")
     if out is not None and engine != "spark":
         raise UsageError("--out keeps what Spark prepared: it needs --engine spark")
     if out is not None:

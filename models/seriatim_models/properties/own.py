@@ -31,9 +31,6 @@ GROUP = "seriatim.properties"
 FILES: set[str] = set()
 """The files of the properties that were loaded: what is raised in one is no fault of this package."""
 
-CLASSES: set[type] = set()
-"""The classes of these properties."""
-
 NEEDED = ("id", "sentence", "source", "reads")
 """What every property declares."""
 
@@ -89,10 +86,14 @@ def load_properties(named: tuple[str, ...], beside: tuple[AnyProperty, ...]) -> 
             )
         taken[found.id] = name
         out.append(found)
-        CLASSES.add(type(found))
         with suppress(OSError, TypeError):  # made in a shell, or written in C
             FILES.add(os.path.realpath(inspect.getfile(type(found))))
     return out
+
+
+def is_own(prop: AnyProperty) -> bool:
+    """Whether a property is from outside of this package."""
+    return not type(prop).__module__.startswith("seriatim_models.")
 
 
 def raised_in_own(error: BaseException) -> str:
@@ -105,7 +106,7 @@ def raised_in_own(error: BaseException) -> str:
                 f"{code.co_filename}, line {line}, in {code.co_name} of a property of yours: {what}"
             )
         # What a method of it returned was of no use here.
-        if type(judge) in CLASSES:
+        if isinstance(judge, Property) and is_own(judge):
             return f"{type(judge).__name__}, a property of yours: {what}"
     return ""
 

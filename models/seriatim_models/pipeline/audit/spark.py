@@ -5,12 +5,15 @@ The driver sees findings and metrics only.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as all of Spark's documentation calls it
 from pyspark.sql import types as T  # noqa: N812  # the same
@@ -20,7 +23,9 @@ from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.runs import Plan
 from seriatim_models.pipeline.audit.tasks import Join, Step, TaskRecord, audit_chunks
+from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.session import frame, session
+from seriatim_models.properties import own
 from seriatim_models.properties.base import AnyProperty
 
 RECORD_SCHEMA = T.StructType(
@@ -42,20 +47,52 @@ _RECORDS = pa.schema(
 )  # fmt: skip
 
 
+def take_along(properties: Sequence[AnyProperty]) -> frozenset[str]:
+    """Have the modules of a user's own properties sent with them: a worker may not find these where it runs.
+
+    Returns their files. Raises `PipelineError` for a property whose state cannot be kept.
+    """
+    for p in properties:
+        if p.summary_type is None:
+            raise PipelineError(
+                f"property {p.id} declares no summary_type, so Spark cannot keep its state"
+            )
+        if own.is_own(p):
+            register_pickle_by_value(sys.modules[type(p).__module__])  # type: ignore[no-untyped-call]  # PySpark's
+    return frozenset(own.FILES)
+
+
+@contextmanager
+def in_worker(files: frozenset[str]) -> Iterator[None]:
+    """What a property of the user's own raises in a worker is a sentence, whatever it is.
+
+    `files` are those of these properties. Raises `PipelineError`.
+    """
+    own.FILES.update(files)
+    try:
+        yield
+    except BaseException as error:
+        if why := own.raised_in_own(error):
+            raise PipelineError(why) from error
+        raise
+
+
 class OnSpark:
     """Runs tasks on Spark, each in a Spark task of its own."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, properties: Sequence[AnyProperty] = ()) -> None:
+        """`properties` are those that the tasks judge by."""
         self._spark = spark
+        self._files = take_along(properties)
         self.workers = spark.sparkContext.defaultParallelism
 
     def execute(
         self, tasks: Sequence[TaskRecord], step: Step, joins: Sequence[tuple[int, Join]] = ()
     ) -> list[TaskRecord]:
         """See `tasks.TaskExecutor`."""
-        records = _stepped(frame(self._spark, tasks, RECORD_SCHEMA, MOST), step)
+        records = _stepped(frame(self._spark, tasks, RECORD_SCHEMA, MOST), step, self._files)
         for fan, join in joins:
-            records = _joined(records, fan, join)
+            records = _joined(records, fan, join, self._files)
         return [
             TaskRecord(r["run"], r["property"], r["number"], bytes(r["payload"]))
             for r in records.collect()
@@ -73,27 +110,30 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskRecord]:
     return (TaskRecord(**row) for batch in batches for row in batch.to_pylist())
 
 
-def _stepped(records: DataFrame, step: Step) -> DataFrame:
+def _stepped(records: DataFrame, step: Step, files: frozenset[str]) -> DataFrame:
     """What a step makes of each record."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for record in _records(batches):
-            yield _batch(list(step(record)))
+            with in_worker(files):
+                made = _batch(list(step(record)))
+            yield made
 
     return records.mapInArrow(mapped, RECORD_SCHEMA)
 
 
-def _joined(records: DataFrame, fan: int, join: Join) -> DataFrame:
+def _joined(records: DataFrame, fan: int, join: Join, files: frozenset[str]) -> DataFrame:
     """What a join makes of each `fan` neighbours of one run and property, or of all of them."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Those of one run and property follow each other here, sorted by number.
-        made = [
-            join(list(of))
-            for _, of in groupby(
-                _records(batches), key=lambda r: (*r[:2], r.number // fan if fan else 0)
-            )
-        ]
+        with in_worker(files):
+            made = [
+                join(list(of))
+                for _, of in groupby(
+                    _records(batches), key=lambda r: (*r[:2], r.number // fan if fan else 0)
+                )
+            ]
         if made:
             yield _batch(made)
 
@@ -113,7 +153,7 @@ def audit(
     master: str | None = None,
 ) -> found.AuditReport:
     """Ingest the plan's files, judge them, and leave the tables. Raises `HistoryError` and `PipelineError`."""
-    executor = OnSpark(session(master))
+    executor = OnSpark(session(master), properties)
     with tempfile.TemporaryDirectory(prefix="seriatim-") as temporary:
         folder = Path(out if out is not None else temporary).resolve()
         manifest = ingest(executor, plan, folder)

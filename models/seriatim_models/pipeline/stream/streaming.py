@@ -21,7 +21,6 @@ Spark leaves out files that are empty when it first sees them, and never comes b
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 import uuid
@@ -31,7 +30,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -54,6 +52,7 @@ from seriatim_models.pipeline.audit.runs import (
     two_clocks,
     whole,
 )
+from seriatim_models.pipeline.audit.spark import in_worker, take_along
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
@@ -148,28 +147,19 @@ class StreamProgress(msgspec.Struct, frozen=True):
     """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
 
 
-def _take_along(properties: Sequence[AnyProperty]) -> None:
-    """Have the modules of a user's own properties sent with them: a worker may not find these where it runs.
+def update_runs(
+    updates: DataFrame, properties: Sequence[AnyProperty], files: frozenset[str]
+) -> DataFrame:
+    """`UPDATE_SCHEMA` to `UPDATED_SCHEMA`: writes the new states and gives the runs' results.
 
-    Raises `PipelineError` for a property whose state cannot be kept.
+    `files` are those of a user's own properties.
     """
-    for p in properties:
-        if p.summary_type is None:
-            raise PipelineError(
-                f"property {p.id} declares no summary_type, so a stream cannot keep its state"
-            )
-        name = type(p).__module__
-        if not name.startswith("seriatim_models."):
-            register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]  # PySpark's
-
-
-def update_runs(updates: DataFrame, properties: Sequence[AnyProperty]) -> DataFrame:
-    """`UPDATE_SCHEMA` to `UPDATED_SCHEMA`: writes the new states and gives the runs' results."""
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for raw in batch["update"].to_pylist():
-                updated = _updated(msgspec.json.decode(raw, type=RunUpdate), properties)
+                update = msgspec.json.decode(raw, type=RunUpdate)
+                updated = _updated(update, properties, files)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([msgspec.msgpack.encode(updated)], pa.binary())], names=["updated"]
                 )
@@ -177,16 +167,19 @@ def update_runs(updates: DataFrame, properties: Sequence[AnyProperty]) -> DataFr
     return updates.mapInArrow(mapped, UPDATED_SCHEMA)
 
 
-def _updated(update: RunUpdate, properties: Sequence[AnyProperty]) -> UpdatedRun:
+def _updated(
+    update: RunUpdate, properties: Sequence[AnyProperty], files: frozenset[str]
+) -> UpdatedRun:
     folder = Path(update.folder)
     before = update.before
     try:
-        state = (
-            RunState.load(folder, before.state, properties, update.into)
-            if before.state
-            else RunState(before.run, properties, folder, update.into)
-        )
-        state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
+        with in_worker(files):
+            state = (
+                RunState.load(folder, before.state, properties, update.into)
+                if before.state
+                else RunState(before.run, properties, folder, update.into)
+            )
+            state.take(update.arrived, update.newest, update.lateness, update.final, update.changed)
     except PipelineError as error:
         # A result, not a failed task: Spark would try again and then show a stack trace.
         return UpdatedRun(before, str(error))
@@ -215,7 +208,7 @@ class Stream:
         if self.out == self.source or self.source in self.out.parents:
             raise PipelineError(f"{out}: must not lie in the folder that is watched")
         self.properties = tuple(properties)
-        _take_along(self.properties)
+        self._files = take_along(self.properties)
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
         self._busy = threading.Lock()
@@ -409,7 +402,7 @@ class Stream:
         if updates:
             rows = [(msgspec.json.encode(u).decode(),) for u in updates]
             updated = update_runs(
-                frame(self.spark, rows, UPDATE_SCHEMA, len(rows)), self.properties
+                frame(self.spark, rows, UPDATE_SCHEMA, len(rows)), self.properties, self._files
             )
             for row in updated.collect():
                 run_ = msgspec.msgpack.decode(bytes(row["updated"]), type=UpdatedRun)
