@@ -201,6 +201,42 @@ def test_a_message_that_waits_beyond_the_window_was_no_choice() -> None:
     assert compare(events[:-1]) > WINDOW
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_consumer_of_which_nobody_knows_what_it_refuses(seed: int) -> None:
+    """Deliveries of which it is not recorded what their consumer asked for, of messages of others or of its own."""
+    chance = random.Random(seed)
+    own = chance.choice(["p", "c-a", ""])
+    given = [chance.random() < 0.5 for _ in range(2)]
+    events = [
+        msgspec.structs.replace(
+            e,
+            nolocal=None if e.ev == "deliver" and given[e.conn == "c-a"] else e.nolocal,
+            conn=own if e.conn == "p" else e.conn,
+        )
+        for e in made(seed)
+    ]
+    compare(events, [len(events) // 2])
+
+
+@pytest.mark.parametrize(("sender", "regular"), [("p", True), ("", False), ("c-a", False)])
+def test_who_may_have_refused_is_judged_by_rows(sender: str, regular: bool) -> None:
+    """Two messages are there, and the later one is given first to a consumer that may not want its own."""
+    of = _Made(0, [1000])
+    for m in (0, 1):
+        of.publish("qa", m, "invoke")
+    of.publish("ra", 0, "invoke")
+    for q in ("qa", "ra"):
+        of.add("deliver", q, m=f"{q}0", pub=q, pseq=0, dtag=1, ctag="c")
+    events = [
+        msgspec.structs.replace(e, i=n, t_lo=e.t, conn=sender if e.conn == "p" else e.conn)
+        for n, e in enumerate(of.events)
+    ]
+    found = cleared(events)
+    assert found is not None
+    assert ("qa" not in found.irregular) == regular
+    compare(events)
+
+
 def test_another_place_for_what_was_given_back_is_left_to_the_rows() -> None:
     assert queues.clears(StrictOrder())
     assert not queues.clears(StrictOrder(returned=False))

@@ -98,11 +98,13 @@ class _Queue:
         "outside",
         "returned",
         "returns",
+        "senders",
         "since",
         "single",
         "t",
         "tested",
         "unread",
+        "unsure",
         "waits",
     )  # fmt: skip
 
@@ -117,6 +119,10 @@ class _Queue:
         self.numbers: dict[int, int] = {}
         """Of each publisher the latest number."""
         self.conns: set[str] = set()
+        self.senders: set[str] = set()
+        self.unsure: set[str] = set()
+        """Connections: that act otherwise than by publishing, that publish, and that take as a consumer of which
+        nobody knows whether it asked for no-local (`strict.may_refuse`)."""
         # P5: acquisitions beside another message, of which it is not known yet that it ends in time: event and number.
         self.choices: list[tuple[int, int]] = []
         self.tested = 0
@@ -135,6 +141,12 @@ class _Queue:
         there = [self.messages[m].since for m in (*self.fresh, *(m for _, m in self.returned))]
         first = min(there, default=self.n)
         return sum(n > first and k > self.acquired - WINDOW for n, k in self.choices)
+
+    def may_refuse(self) -> bool:
+        """Whether some consumer may have refused what its own connection sent."""
+        return bool(self.unsure) and (
+            "" in self.unsure or not self.senders.isdisjoint({"", *self.unsure})
+        )
 
     def wait(self, t: int) -> None:
         """Somebody waits beside an unread message from now on, if somebody does."""
@@ -208,11 +220,13 @@ class RegularQueues:
         stream = np.array([self._pubs(v) if v else _NONE for v in pubs.values], np.int64)
         stream = np.where(pseq == _NONE, _NONE, stream[pubs.codes])
         conns = coded(batch, "conn")
-        acts = (kind != SENT) & (kind != ANSWERED)
-        for pair in np.unique(q_codes[acts] * len(conns.values) + conns.codes[acts]).tolist():
-            queue = queues[pair // len(conns.values)]
-            if queue is not None:
-                queue.conns.add(conns.values[pair % len(conns.values)])
+        sent = (kind == SENT) | (kind == ANSWERED)
+        unsure = (kind == TAKEN) & ~present(batch, "nolocal")
+        for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
+            for pair in np.unique(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
+                queue = queues[pair // len(conns.values)]
+                if queue is not None:
+                    getattr(queue, of).add(conns.values[pair % len(conns.values)])
         general = iter(table.events(batch.filter(pa.array(kind == GENERAL))))
         rows = zip(
             kind.tolist(),
@@ -360,8 +374,8 @@ class RegularQueues:
             return None
         last = self._end if ended is None else max(self._end, ended)
         for queue in self._queues.values():
-            if queue.since is not None and last - queue.since > self._within:
-                queue.irregular = True
+            waits = queue.since is not None and last - queue.since > self._within
+            queue.irregular = queue.irregular or waits or queue.may_refuse()
         spoilt = [q.conns for q in self._queues.values() if q.irregular]
         while spoilt:
             conns = set[str]().union(*spoilt)
@@ -444,8 +458,7 @@ def _kinds(batch: pa.RecordBatch) -> Ints | None:
     kind[publish & plain & ph.among("ok")] = ANSWERED
     scope = coded(batch, "scope")
     unclear = ~scope.among("consumer") & (scope.among(None, "") == (prefetch > 0))
-    known = present(batch, "nolocal")  # its consumer is
-    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear & known] = TAKEN
+    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear] = TAKEN
     one = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0)) == 1
     settles = ev.among(*SETTLES)
     final = ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
