@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from seriatim_models.history import Event, table
@@ -16,10 +17,11 @@ from seriatim_models.pipeline.audit import chunks, columns, tasks
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated, merged
 from seriatim_models.pipeline.audit.tasks import audit_chunks, judge
 from seriatim_models.properties import PROPERTIES as WHITEBOX
-from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
+from seriatim_models.properties.whitebox.composites import COMPOSITES
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 from seriatim_workshop.inline import Inline
 
@@ -214,6 +216,26 @@ def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:
     ((found, _),) = by_partitions(tmp_path, manifest, [conservation])
     assert found == conservation.check(events)
     assert [e.t for e in found.witness] == [0, 9, 99]
+
+
+def test_only_what_a_property_reads_becomes_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A property of a recorder inside a queue reads nothing of a client's recording."""
+    events = list(complete(SimulatedBroker(4, 20).run()))
+    inside = Event(i=len(events), ev="arrive", lvl="model", rec="r")
+    (chunk,) = written(tmp_path, [*events, inside], len(events) + 1).units[0].chunks["run"]
+    made: list[Event] = []
+    real = table.events
+
+    def counted(batch: pa.RecordBatch) -> list[Event]:
+        made.extend(found := list(real(batch)))
+        return found
+
+    monkeypatch.setattr(table, "events", counted)
+    fold = Fold(COMPOSITES, first=True)
+    tasks.add_chunk(fold, str(tmp_path / chunk.path))
+    assert [e.ev for e in made] == ["arrive"]
 
 
 @pytest.mark.slow

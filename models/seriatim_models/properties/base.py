@@ -143,6 +143,8 @@ class Property(Generic[S]):
 
     reads: ClassVar[frozenset[str]]
     """The event names it looks at; all others may be left out of what `map` is given. Empty for all."""
+    levels: ClassVar[frozenset[str]] = frozenset()
+    """The levels of events that it looks at, likewise."""
     scope: ClassVar[Scope] = "run"
     # Any: a type as msgspec takes it, which may be a union or a parametrised container
     summary_type: ClassVar[Any] = None

@@ -130,7 +130,7 @@ def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
     batch = chunks.in_order(chunks.read_chunk(file))
     if metrics is not None:
         metrics.add(batch)
-    for events in _batches(batch) if fold.properties else ():
+    for events in _batches(_read_by(batch, fold.properties)):
         fold.take(events)
 
 
@@ -386,10 +386,11 @@ def _of_connections(
 
 def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
     """The events that one of the properties reads."""
-    if not all(p.reads for p in properties):
-        return batch
-    names = sorted(frozenset[str]().union(*(p.reads for p in properties)))
-    return batch.filter(pc.is_in(batch["ev"], pa.array(names)))
+    ev, lvl = coded(batch, "ev"), coded(batch, "lvl")
+    wanted = np.zeros(len(batch), np.bool_)
+    for names, levels in {(p.reads, p.levels) for p in properties}:
+        wanted |= (ev.among(*names) | (not names)) & (lvl.among(*levels) | (not levels))
+    return batch.filter(pa.array(wanted))
 
 
 def _judged_by_message(

@@ -29,6 +29,7 @@ class Composite(Property[list[Any]]):
     """A property that holds if each of its parts does; the summary has one for each part."""
 
     case = "what a recorder inside a queue writes (events of level model)"
+    levels = frozenset({"", "model"})
 
     def __init__(self, id: str, sentence: str, parts: tuple[str, ...]) -> None:
         # Not class variables here: the four differ in nothing but these.
@@ -44,7 +45,7 @@ class Composite(Property[list[Any]]):
         return [p.begin() for p in self.parts]
 
     def map(self, events: Iterable[Event]) -> list[Any]:
-        held = [e for e in events if e.lvl in ("", "model")]
+        held = [e for e in events if e.lvl in self.levels]
         return [p.map(e for e in held if not p.reads or e.ev in p.reads) for p in self.parts]
 
     def combine(self, left: list[Any], right: list[Any]) -> list[Any]:
