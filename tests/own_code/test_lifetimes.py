@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from tests.own_code import lifetimes
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import check
+from seriatim_models.explorer.python.hooks import HOOKS
 
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = sorted(name for name in vars(lifetimes) if name.partition("_")[0] in EXPECTED)
@@ -21,3 +26,62 @@ def test_the_verdict_is_that_of_its_name(name: str) -> None:
 def test_collecting_cycles_is_refused() -> None:
     with pytest.raises(OutsideModel, match=r"gc.collect.*lifetimes.py:\d+.*Break the cycle"):
         check(lifetimes.refused_collection, seconds=60)
+
+
+class Looked:
+    """An object that counts the references to it in each of its methods."""
+
+    def __init__(self) -> None:
+        self.counts: set[int] = set()
+
+    def alone(self) -> Any:
+        self.counts.add(sys.getrefcount(self))
+        return iter(())
+
+    def beside(self, other: object) -> Any:
+        self.counts.add(sys.getrefcount(self))
+        return True
+
+    def set(self, key: object, value: object) -> None:
+        self.counts.add(sys.getrefcount(self))
+
+    def left(self, kind: object, error: object, traceback: object) -> None:
+        self.counts.add(sys.getrefcount(self))
+
+    # The interpreter learns to call only what takes as many arguments as it gives.
+    value = property(alone)
+    method = __call__ = __iter__ = __enter__ = alone
+    __getitem__ = __delitem__ = __add__ = __iadd__ = __contains__ = __eq__ = beside
+    __setitem__, __exit__ = set, left
+
+
+def entered(obj: Any) -> None:
+    with HOOKS["__s_managed__"](obj, 0):
+        pass
+
+
+OPERATIONS: dict[str, Callable[[Any], object]] = {
+    "a.x": lambda obj: HOOKS["__s_get__"](obj, "value", 0),
+    "a.f()": lambda obj: HOOKS["__s_call__"](HOOKS["__s_get__"](obj, "method", 0), 0),
+    "a[k]": lambda obj: HOOKS["__s_getitem__"](obj, 0, 0),
+    "a[k] = v": lambda obj: HOOKS["__s_setitem__"](1, obj, 0, 0),
+    "del a[k]": lambda obj: HOOKS["__s_delitem__"](obj, 0, 0),
+    "a()": lambda obj: HOOKS["__s_call__"](obj, 0),
+    "for x in a": lambda obj: list(HOOKS["__s_iter__"](obj, 0)),
+    "with a": lambda obj: entered(obj),
+    "a + b": lambda obj: HOOKS["__s_binary__"]("add", obj, 1, 0),
+    "a += b": lambda obj: HOOKS["__s_inplace__"]("iadd", obj, 1, 0),
+    "b in a": lambda obj: HOOKS["__s_compare__"]("contains", 1, obj, 0),
+    "a == b": lambda obj: HOOKS["__s_compare__"]("eq", obj, 1, 0),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_interpreter_learns_no_other_count_of_references(operation: str) -> None:
+    """Whoever runs the same search a second time finds another schedule, or NondeterministicProgram."""
+    looked, seen = Looked(), list[set[int]]()
+    for _ in range(400):
+        looked.counts.clear()
+        OPERATIONS[operation](looked)
+        seen.append(set(looked.counts))
+    assert all(counts == seen[0] for counts in seen)

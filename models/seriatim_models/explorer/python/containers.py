@@ -74,12 +74,14 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
         else:
             touch_contents(obj, False, site)
         if python_compares(key) and not missing:
-            return looked_up(obj, False, site, lambda: obj[key])
+            return looked_up(obj, False, site, lambda: operator.getitem(obj, key))
         if missing and now.execution is not None and key not in obj:
-            return result_of(now.execution, obj[key], site)
+            return result_of(now.execution, operator.getitem(obj, key), site)
     elif what == INSTANCE:
         unobserved_method(obj, "__getitem__", site)
-    return obj[key]
+    # Not `obj[key]`: the interpreter learns to call a `__getitem__` of Python without a reference of its own to `obj`,
+    # when it has done so often enough, and lifetimes are seen by the number of references.
+    return operator.getitem(obj, key)
 
 
 def before_default(obj: collections.defaultdict[Any, Any], site: int) -> None:
