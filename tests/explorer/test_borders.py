@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from seriatim_models.explorer import Misuse, OutsideModel, Random, Result, World, explore
+from seriatim_models.explorer import Dpor, Misuse, OutsideModel, Pct, Random, Result, World, explore
 from seriatim_models.explorer.testing import Inconclusive, explored, linearizable
 
 
@@ -80,6 +80,33 @@ def test_a_test_that_tested_nothing_fails(explorer: Callable[..., Result]) -> No
         explorer(nothing_visible)
     with pytest.raises(Inconclusive, match=r"no\s+thread\s+took\s+a\s+visible\s+step"):
         linearizable(Counter, Sequential, [[("increment",)], [("increment",)]])
+
+
+def long(world: World) -> None:
+    cell = world.host.cell(0)
+
+    def count() -> None:
+        for _ in range(10):
+            cell.set(cell.get() + 1)
+
+    world.spawn(count)
+    world.spawn(count)
+    world.at_end(lambda: "always wrong")
+
+
+@pytest.mark.parametrize("strategy", [Dpor(), Random(seed=0), Pct(depth=2, seed=0)], ids=str)
+def test_a_test_of_which_no_execution_ended_fails(
+    explorer: Callable[..., Result], strategy: Any
+) -> None:
+    """Its checks at the end were never asked."""
+    budget = {"max_steps": 10, "max_executions": 20}
+    result = explore(long, strategy, **budget)
+    assert (result.verdict, result.complete) == ("inconclusive", 0)
+    assert result.untested == "no execution came to its end within max_steps=10"
+    with pytest.raises(Inconclusive, match=r"no\s+execution\s+came\s+to\s+its\s+end"):
+        explorer(long, strategy, **budget)
+    with pytest.raises(AssertionError, match="always wrong"):
+        explorer(long, strategy, max_executions=20)
 
 
 def test_a_program_that_never_ran_is_refused() -> None:

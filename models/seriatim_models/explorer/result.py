@@ -26,7 +26,8 @@ class Result:
     strategy: str = ""
     verdict: str = "inconclusive"
     untested: str = ""
-    """Why a search says nothing of the program although no schedule was wrong: no visible step, a data race."""
+    """Why a search says nothing of the program although no schedule was wrong: no visible step, no execution that came
+    to its end, a data race."""
     exhausted: bool = False
     """Every trace within the stated bounds was covered."""
     complete: int = 0

@@ -166,20 +166,27 @@ class Judge:
         violated = msgspec.convert(counts["convicted"], dict[str, Finding])
         self.violated = {**violated, **self.violated}
 
-    def findings(self, subject: str, exhausted: bool) -> list[Finding]:
+    def findings(self, subject: str, explored: Result) -> list[Finding]:
         """One finding for each property; what was not violated is ok only if every schedule was explored."""
+        whole = explored.exhausted and not explored.untested
+        broken = explored.counterexample is not None
+        ended = "" if whole else "a violation ended the search" if broken else explored.why
         found = []
         for p in self.properties:
             bad = self.violated.get(p.id)
-            ok = exhausted and self.tested[p.id] > 0
+            silent = "" if self.tested[p.id] else "no schedule that was run has a case"
+            ok = whole and not silent
             found.append(
                 Finding(
                     property=p.id,
                     verdict=Verdict.VIOLATED if bad else Verdict.OK if ok else Verdict.INCONCLUSIVE,
                     n_tested=self.tested[p.id],
                     n_untestable=self.untestable[p.id],
+                    n_violations=bad.n_violations if bad else 0,
                     subject=subject,
-                    explanation=bad.explanation if bad else "",
+                    explanation=bad.explanation
+                    if bad
+                    else "; ".join(filter(None, (silent, ended))),
                     witness=bad.witness if bad else [],
                 )
             )
@@ -273,7 +280,7 @@ def check_program(
     return ProgramResult(
         program,
         mutant,
-        verdicts.findings(subject(program, mutant), explored.exhausted),
+        verdicts.findings(subject(program, mutant), explored),
         explored,
         explored.seconds,
     )

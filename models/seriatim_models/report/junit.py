@@ -87,7 +87,7 @@ def _finding(finding: Finding) -> JUnitCase:
         return JUnitCase(name, "failure", finding.explanation or "violated", text=places)
     if finding.verdict is Verdict.INCONCLUSIVE:
         counts = f"tested {finding.n_tested}, untestable {finding.n_untestable}"
-        return JUnitCase(name, "skipped", counts)
+        return JUnitCase(name, "skipped", "; ".join(filter(None, (counts, finding.explanation))))
     return JUnitCase(name)
 
 

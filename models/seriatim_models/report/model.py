@@ -82,6 +82,15 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     counterexample: CounterexampleSummary | None = None
 
     @property
+    def doubt(self) -> str:
+        """Why it is inconclusive, with the properties that had no case; empty if it is not."""
+        if self.verdict is not Verdict.INCONCLUSIVE:
+            return ""
+        silent = ", ".join(f.property for f in self.findings if not f.n_tested)
+        why = f"no schedule that was run has a case of {silent}" if silent else ""
+        return "; ".join(filter(None, (self.why, why)))
+
+    @property
     def covered(self) -> str:
         """What the search can claim, in words: only one that ended by itself covered every schedule."""
         if self.exhausted:

@@ -100,12 +100,9 @@ def _with_rest(title: str, made: Table, rest: str) -> RenderableType:
 
 def failures(run: ProgramRun, verbose: bool = False) -> Iterator[RenderableType]:
     """For a program that is not ok: what broke, how, and the command that shows it again."""
-    untested = [f.property for f in run.findings if not f.n_tested]
-    if run.verdict is Verdict.INCONCLUSIVE and run.exhausted and untested:
-        why = f"no schedule has a case of {', '.join(untested)}"
+    if run.verdict is not Verdict.OK and run.counterexample is None:
+        why = run.doubt or run.why
         yield indented(Text(f"{run.program}: {why}", style=STYLES[run.verdict]), 0)
-    elif run.verdict is not Verdict.OK and run.why and run.counterexample is None:
-        yield indented(Text(f"{run.program}: {run.why}", style=STYLES[run.verdict]), 0)
     if run.counterexample is not None:  # which begins with what was violated
         yield from counterexample(run.counterexample, verbose)
 

@@ -339,8 +339,8 @@ def _replay(
             f"the token was made from another program ({token.program}, this run of {name} is {made.program}), "
             "or the program has changed since"
         )
+    ex.world.is_replay = False  # it is what was asked for, and is judged like any other
     runner.ended(ex, ex.end, None)
-    runner.found = runner.found or []
     result = _finding(runner, name, strategy)
     if result.counterexample is None:
         result.why = (
@@ -430,6 +430,11 @@ def _untested(runner: Runner) -> str:
             "of the host. Give world.host to the code under test, and let it make its cells, locks, conditions and "
             "semaphores there"
         )
+    elif not runner.complete:
+        steps = f"max_steps={runner.limits.max_steps}"
+        within = steps if runner.cut else runner.spent or "the budget"
+        spin = f"; {runner.spin}" if runner.spin else ""
+        reasons.append(f"no execution came to its end within {within}{spin}")
     if runner.races:
         more = (
             f" ({len(runner.races)} data races, this is the first)" if len(runner.races) > 1 else ""
