@@ -33,12 +33,12 @@ from seriatim_models.matrix.work import Journal, WrongJournal, header
 from seriatim_models.pipeline.audit import chunks, local
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.ingest import ingest
+from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.report.document import SavedVerdicts
-from seriatim_workshop.inline import Inline
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = "rabbit-classic.toml"

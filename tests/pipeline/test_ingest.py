@@ -14,6 +14,7 @@ import pytest
 from seriatim_models.history import Event, HistoryError, read_history, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths
+from seriatim_models.pipeline.audit import local as engine
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.runs import plan
 
@@ -148,12 +149,16 @@ def _with(event: Event, **new: Any) -> Event:
 
 @pytest.mark.slow
 def test_complete_histories_are_taken_by_columns_and_judged_the_same(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from seriatim_models.pipeline.synthetic.generate import generate
 
     made = generate(tmp_path / "in", 6000, queues=5, each=1, seed=3)
-    local = audit_paths([tmp_path / "in"])
+    by_columns = audit_paths([tmp_path / "in"])
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_by_chunks", lambda *_: None)
+        local = audit_paths([tmp_path / "in"])
+    same(by_columns, local)
     same(audit_paths([tmp_path / "in"], engine="spark"), local)
     # A file in which one row is out of place goes row by row, and that row is rejected.
     history = read_history(tmp_path / "in" / made.files[0])

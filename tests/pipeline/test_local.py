@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from seriatim_models.history import HistoryError, write_history
+from seriatim_models.conformance.profiles import PROFILES
+from seriatim_models.history import Event, HistoryError, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
 from seriatim_models.pipeline.audit import local as engine
-from seriatim_models.properties.base import Verdict
+from seriatim_models.pipeline.audit.runs import plan
+from seriatim_models.pipeline.synthetic import generate
+from seriatim_models.properties.base import Finding, Property, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import DATA, spoiled
@@ -54,6 +59,66 @@ def test_short_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     findings = whole().findings
     monkeypatch.setattr(engine, "BATCH", 777)
     assert audit_paths([DATA]).findings == findings
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_complete_parquet_is_judged_by_columns_as_by_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """With injected violations, in several files of one run and of two."""
+    monkeypatch.setattr(generate, "PART", 3000)
+    for run in "ab"[: 1 + seed % 2]:
+        generate.generate(tmp_path / run, 8000, queues=5, each=1, seed=seed, run=run)
+    properties = PROFILES["any"].properties
+    columns = engine._by_chunks(plan([tmp_path]), properties)
+    assert columns is not None
+    assert columns == audit_paths([tmp_path], properties=properties)
+    monkeypatch.setattr(engine, "_by_chunks", lambda *_: None)
+    assert columns == audit_paths([tmp_path], properties=properties)
+
+
+def test_what_cannot_be_taken_by_columns_is_judged_by_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row out of place, one recorded inside a queue, a property whose state is of no type, a disk that is full."""
+    made = generate.generate(tmp_path, 2000, queues=2, seed=1)
+    path = tmp_path / made.files[0]
+    first, second, *rest = read_history(path).events
+    header = read_history(path).header
+    properties = PROFILES["any"].properties
+
+    def by_chunks(*events: Event) -> AuditReport | None:
+        write_history(path, events, header)
+        return engine._by_chunks(plan([tmp_path]), properties)
+
+    assert by_chunks(first, second, *rest) is not None
+    assert by_chunks(second, first, *rest) is None
+    assert audit_paths([tmp_path]).statistics["rejected"] == 1
+    model = msgspec.structs.replace(rest[-1], lvl="model")
+    assert by_chunks(first, second, *rest[:-1], model) is None
+    write_history(path, [first, second, *rest], header)
+
+    class Untyped(Property[int]):
+        id = "own"
+        reads = frozenset({"note"})
+
+        def map(self, events: Iterable[Event]) -> int:
+            return len(list(events))
+
+        def combine(self, left: int, right: int) -> int:
+            return left + right
+
+        def finish(self, summary: int) -> Finding:
+            return Finding.of(self.id, summary)
+
+    assert engine._by_chunks(plan([tmp_path]), [Untyped()]) is None
+    assert audit_paths([tmp_path], properties=[Untyped()]).findings[0].n_tested
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("seriatim_models.pipeline.audit.chunks.write_chunk", full)
+    assert by_chunks(first, second, *rest) is None
 
 
 @pytest.mark.parametrize(

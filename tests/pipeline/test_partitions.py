@@ -15,6 +15,7 @@ from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit import chunks, columns, tasks
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated, merged
+from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.tasks import audit_chunks, judge
 from seriatim_models.properties import PROPERTIES as WHITEBOX
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
@@ -23,7 +24,6 @@ from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
-from seriatim_workshop.inline import Inline
 
 from ..properties.blackbox_histories import Seeded, build
 

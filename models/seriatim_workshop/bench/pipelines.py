@@ -146,8 +146,8 @@ def versions(python: str) -> dict[str, str]:
 def one_process(folder: Path, ids: Sequence[str] | None) -> tuple[int, int]:
     """The pipeline's own work in one process, for some properties or all."""
     from seriatim_models.pipeline import chosen_of
+    from seriatim_models.pipeline.audit.inline import Inline
     from seriatim_models.pipeline.audit.tasks import audit_chunks
-    from seriatim_workshop.inline import Inline
 
     return _numbers(audit_chunks(Inline(), folder, chosen_of(ids), measure=False).findings)
 

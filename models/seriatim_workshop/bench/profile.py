@@ -65,7 +65,7 @@ def ingest() -> Hot:
     from seriatim_models.history import read_history, write_history
     from seriatim_models.pipeline.audit import ingest as ingesting
     from seriatim_models.pipeline.audit import runs
-    from seriatim_workshop.inline import Inline
+    from seriatim_models.pipeline.audit.inline import Inline
 
     folder = Path(tempfile.mkdtemp(prefix="seriatim-profile-"))
     file = folder / "history.jsonl"

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seriatim_models.pipeline.audit.ingest import ingest
+from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import Join, Step, TaskRecord, audit_chunks
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_workshop.inline import Inline
 
 EVENTS = 1_000_000
 HOT = 0.5

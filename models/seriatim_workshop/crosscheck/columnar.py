@@ -28,13 +28,13 @@ from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
+from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, scene
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.evaluator import judge
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
-from seriatim_workshop.inline import Inline
 from seriatim_workshop.right.faults import FAULTS as PLANTED
 from seriatim_workshop.right.faults import faulty
 from seriatim_workshop.right.judging import completed

@@ -274,14 +274,19 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def ingest(
-    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int = chunks.SLICE
+    executor: TaskExecutor,
+    plan: Plan,
+    folder: Path,
+    slice_length: int = chunks.SLICE,
+    by_row: bool = True,
 ) -> chunks.Manifest:
     """Bring the folder's chunk files up to the plan, then put its manifest in place at once; returns that.
 
+    `by_row`: what cannot be taken by columns is read row by row; else that raises `columns.RowByRow`.
     Raises `HistoryError` if a file that the caller named cannot be read, `PipelineError` if the folder is in use.
     """
     with locked(folder):
-        manifest = _ingested(executor, plan, folder, slice_length)
+        manifest = _ingested(executor, plan, folder, slice_length, by_row)
         chunks.write_manifest(folder, manifest)
         _sweep(folder, manifest)
     return manifest
@@ -295,7 +300,7 @@ def _stamps(run: RunPlan) -> list[list[chunks.Stamp]]:
 
 
 def _ingested(
-    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int
+    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int, by_row: bool
 ) -> chunks.Manifest:
     before: dict[str, chunks.Unit] = {}
     try:
@@ -314,6 +319,11 @@ def _ingested(
     def work(run: str, recorders: list[list[Source]], carry: str = "") -> DecodeTask:
         return DecodeTask(next(numbers), run, recorders, str(folder), into, slice_length, carry)
 
+    def rows(run: RunPlan) -> list[DecodeTask]:
+        if not by_row:
+            raise columns.RowByRow(run.run)
+        return [work(run.run, run.recorders)]
+
     for run in plan.runs:
         unit = before.get(run.run)
         if unit is not None and unit.recorders == stamps[run.run]:
@@ -324,10 +334,10 @@ def _ingested(
             new = run.recorders[0][len(unit.recorders[0]) :]
             jobs[run.run] = [work(run.run, [new], unit.carry)]
             continue
-        jobs[run.run] = _pieces(run, work) or [work(run.run, run.recorders)]
+        jobs[run.run] = _pieces(run, work) or rows(run)
     made = _done(executor, [w for of in jobs.values() for w in of])
     again = {
-        run.run: [work(run.run, run.recorders)]
+        run.run: rows(run)
         for run in plan.runs
         if not _fit([made[w.number] for w in jobs.get(run.run, [])])
     }
@@ -337,12 +347,9 @@ def _ingested(
     for run in plan.runs:
         of = [made[w.number] for w in jobs.get(run.run, [])]
         for m in of:
-            if m.error:
+            if m.error or m.damaged:
                 shutil.rmtree(folder / into)
-                raise HistoryError(m.error)
-            if m.damaged:
-                shutil.rmtree(folder / into)
-                raise PipelineError(m.damaged)
+                raise HistoryError(m.error) if m.error else PipelineError(m.damaged)
         units.append(_unit(run.run, stamps[run.run], kept.get(run.run), of))
     return chunks.Manifest(units, slice_length)
 

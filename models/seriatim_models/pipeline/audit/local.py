@@ -1,7 +1,8 @@
 """The local engine: one process, memory that grows with the summaries and not with the history.
 
-A clean file is judged by the columnar evaluator (`seriatim_models.properties.columnar`), all else row by row
-(`run_fold`), with the same findings. Without numpy, which the extra `audit` brings, all is judged row by row.
+A clean file of lines is judged by the columnar evaluator (`seriatim_models.properties.columnar`), Parquet that is
+taken in by columns (`columns`) by the tasks that Spark runs, and all else row by row (`run_fold`), with the same
+findings. Without numpy and pyarrow, which the extra `audit` brings, all is judged row by row.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.event import GAP
+from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
@@ -56,9 +60,38 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
     return found.report("local", plan, findings, plan.refused, [run], [file])
 
 
+def _is_parquet(path: Path) -> bool:
+    try:
+        return first_bytes(path) == PARQUET
+    except HistoryError:
+        return False
+
+
+def _by_chunks(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport | None:
+    """The same report by way of chunk files, for recordings that are taken in by columns; None for all else."""
+    paths = [Path(s.path) for run in plan.runs for parts in run.recorders for s in parts]
+    if find_spec("numpy") is None or any(p.summary_type is None for p in properties):
+        return None
+    if not all(map(_is_parquet, paths)):
+        return None
+    from seriatim_models.pipeline.audit.columns import RowByRow
+    from seriatim_models.pipeline.audit.ingest import ingest
+    from seriatim_models.pipeline.audit.inline import Inline
+    from seriatim_models.pipeline.audit.tasks import audit_chunks
+
+    with TemporaryDirectory(prefix="seriatim-") as name:
+        try:
+            manifest = ingest(Inline(), plan, Path(name), by_row=False)
+        except (RowByRow, OSError):  # also for want of room
+            return None
+        audited = audit_chunks(Inline(), Path(name), properties, measure=False)
+    files = [f for unit in manifest.units for f in unit.files]
+    return found.report("local", plan, audited.findings, plan.refused, audited.runs, files)
+
+
 def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
     """Judge every run of the plan. Raises `HistoryError`."""
-    report = _by_columns(plan, properties)
+    report = _by_columns(plan, properties) or _by_chunks(plan, properties)
     if report is not None:
         return report
     runs: dict[str, RunFold] = {}
