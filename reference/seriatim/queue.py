@@ -255,7 +255,9 @@ class Pointer:
 class Target(Protocol):
     """The client's end of a consumer: it is woken, and it is sent what was taken for it. Neither raises.
 
-    `send` may run under the consumer's send lock, so it neither closes the consumer nor calls what delivers to it.
+    A queue that pushes calls `send` on any thread, under the consumer's send lock: from there a client neither enqueues
+    nor closes, for it would wait for itself, or two clients for each other. All else that is said of the consumer's own
+    thread may be done from `send`, too.
     """
 
     def notify_work(self, consumer: Consumer) -> None:

@@ -73,13 +73,14 @@ FORBIDDEN = replace(PUSH_SYSTEM, empty=WithCallbacks, table=WithCallbacks.table)
     "call", sorted(set(callable_inside(FORBIDDEN.table)) - {*callable_inside(PUSH)})
 )
 def test_what_a_pushed_callback_must_not_call_is_declared_with_a_reason(call: str) -> None:
-    assert call in ("enqueue", "grant", "resume")
+    assert call in ("enqueue", "close")
     assert PUSH[call].inside is None
 
 
-def test_a_pushed_callback_that_publishes_waits_for_its_own_send_lock() -> None:
+@pytest.mark.parametrize("call", ["enqueue", "close"])
+def test_a_pushed_callback_that_publishes_or_closes_waits_for_its_own_send_lock(call: str) -> None:
     given = ("subscribe A",)
-    universe = QueueUniverse("publishing", "must not be", callback="enqueue", given=given)
+    universe = QueueUniverse("forbidden", "must not be", callback=call, given=given)
     pair = CallPair(universe, (), (Invocation("enqueue", ("m1",)),), ("",))
     assert "A.send_lock" in run_pair(FORBIDDEN, load("queue"), pair).problem
 

@@ -42,6 +42,8 @@ from seriatim_models.properties.whitebox.log import LOG
 
 BY = "by-"
 """How names begin of whom a callback subscribes, and of what it publishes; the rest is the consumer's name."""
+GRANTED = "granted"
+"""What a callback sees that granted its consumer credit for one message."""
 ROUNDS = 60
 """How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
 
@@ -142,7 +144,8 @@ class QueueMatrixScene:
             "enqueue": {"id": f"{BY}{who}", "due": DUE},
             "subscribe": {"name": f"{BY}{who}"},
         }
-        return self._run(call, {**arguments, **new.get(call.name, {})})
+        result = self._run(call, {**arguments, **new.get(call.name, {})})
+        return GRANTED if call.name == "grant" and not result else result
 
     # ---- calls
 
@@ -256,11 +259,11 @@ class QueueMatrixScene:
         return "" if call.name in ("enqueue", "subscribe") else _label(result)
 
     def _pull(self, consumer: reference.Consumer) -> str:
-        """Pull once. Who gets a message must pull again; who gets none has done what it was woken for."""
+        """Pull once. Who gets a message, and is open, must pull again; who gets none did what it was woken for."""
         if not self._wake:
             self.woken.pop(consumer.name, None)
         entry: Any = self.table["pull"].run(self.harness, consumer=consumer)
-        if entry is not None and not self._wake:
+        if entry is not None and not self._wake and consumer.name in self.harness.consumers:
             self.woken[consumer.name] = consumer
         return _label(entry)
 
@@ -545,9 +548,10 @@ def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what does not depend on which of several ready consumers was served.
 
     Of a consumer that is the credit it ever had: what is left, and one for each message that it was sent. Whose
-    callback called, and whom it subscribed, depends on it.
+    callback called, whom it subscribed, and whom it granted credit, depends on it.
     """
     found: dict[str, Any] = {}
+    called = outcome.get("called", {})
     for key, value in outcome.items():
         if key.startswith(BY):
             continue
@@ -556,7 +560,8 @@ def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         elif key == "called":
             found[key] = sorted(set(value.values()))
         elif isinstance(value, dict) and key != "returned":
-            found[key] = None if value["credit"] is None else value["credit"] + len(value["sent"])
+            more = len(value["sent"]) - (called.get(key) == GRANTED)
+            found[key] = None if value["credit"] is None else value["credit"] + more
         else:
             found[key] = value.partition(" by ")[0] if isinstance(value, str) else value
     return found

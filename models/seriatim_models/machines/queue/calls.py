@@ -241,7 +241,7 @@ class QueueHarness:
         """Say that a consumer wants to be notified."""
         self.queue.set_notify_work_desired(consumer, True)
 
-    @call(Caller.OWNER, consumer=consumers, standing=_open, standings=SETTLED)
+    @call(Caller.OWNER, consumer=consumers, standing=_open, standings=SETTLED, inside={})
     def close(self, consumer: reference.Consumer) -> None:
         """Close a consumer; what it holds is released."""
         self.consumers.pop(consumer.name, None)
@@ -366,7 +366,7 @@ class HandoverHarness(PullHarness):
 
 
 PULL = calls_of(PullHarness)
-PUSH = without_inside(calls_of(PushHarness), "enqueue", "grant", "resume")
-"""A queue that pushes sends under the consumer's send lock, on any thread: so its callbacks do not publish, which would
-deliver there and then, nor do what is for the consumer's own thread. None closes the consumer that is being sent to."""
+PUSH = without_inside(calls_of(PushHarness), "enqueue", "close")
+"""A queue that pushes sends under the consumer's send lock, on any thread: a callback that enqueues, which delivers
+there and then, or that closes its consumer would wait for itself, or two of them for each other."""
 HANDOVER = calls_of(HandoverHarness)
