@@ -135,3 +135,50 @@ def test_a_pipe_where_answered_lessons_are_kept(
     learned.file().parent.mkdir()
     os.mkfifo(learned.file())
     assert learned.names() == set()
+
+
+PRINTS = """
+import logging
+import sys
+import threading
+
+print("HEARD at import")
+sys.stderr.write("HEARD at import\x1b[2J")
+
+
+def test_one():
+    def work():
+        print("HEARD \x1b[2J")
+        sys.stdout.write("HEARD \x1b[2J")
+        sys.stderr.write("HEARD \x1b[2J")
+        logging.getLogger().warning("HEARD \x1b[2J")
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_wrong():
+    print("HEARD \x1b[2J")
+    sys.stdout.write("HEARD \x1b[2J")
+    assert not sys.stdout
+"""
+
+
+@pytest.mark.parametrize("names", [["::test_one"], ["::test_wrong"], [""]])
+def test_what_a_test_prints_is_not_heard_in_each_schedule(
+    names: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, where its counterexample is shown, and in several."""
+    path = tmp_path / "test_prints.py"
+    path.write_text(PRINTS)
+    code = run(["check", *(f"{path}{name}" for name in names), "--budget", "5", "--json", "-"])
+    said = capfd.readouterr()
+    assert "HEARD" not in said.err
+    shown = json.loads(said.out)
+    assert code == (3 if names == ["::test_one"] else 1)
+    assert [p["verdict"] for p in shown["programs"]][-1] == (
+        "inconclusive" if code == 3 else "violated"
+    )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
@@ -29,7 +30,7 @@ from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.files import write_whole
 from seriatim_models.report import Report
 from seriatim_models.report.terminal import quantity
-from seriatim_models.report.visible import visible
+from seriatim_models.report.visible import in_a_line, visible
 
 if TYPE_CHECKING:
     from seriatim_models.report.html import TourSections
@@ -215,11 +216,17 @@ LINES = 20  # of so many items each gets one
 BAR_FROM = 100  # columns; a narrower terminal has room for numbers only
 
 
+def _cell(text: str) -> str:
+    """A text for the moving line, which is drawn behind the border that all else that is printed passes."""
+    return escape(in_a_line(text))
+
+
 class ProgressDisplay:
     """Progress over a known number of items."""
 
     def __init__(self, total: int, noun: str) -> None:
         self._console = terminal(stderr=True)
+        self._console.file = sys.stderr  # also while code of somebody else's is given another one
         self._total, self._done = total, 0
         self._live = self._console.is_terminal
         self._progress = Progress(
@@ -249,7 +256,7 @@ class ProgressDisplay:
 
     def describe(self, description: str) -> None:
         """Show what is being worked on."""
-        self._progress.update(self._task, description=description, note="", refresh=True)
+        self._progress.update(self._task, description=_cell(description), note="", refresh=True)
 
     def describing(self, report: ProgressCallback) -> Callable[[str, int], None]:
         """Return what shows both what is being worked on and how much of it is done, by the item's callback."""
@@ -262,7 +269,7 @@ class ProgressDisplay:
 
     def note(self, name: str, text: str) -> None:
         """Show the progress of one item."""
-        self._progress.update(self._task, note=text, refresh=True)
+        self._progress.update(self._task, note=_cell(text), refresh=True)
         if not self._live and time.monotonic() - self._printed_at > LINE_EVERY:
             self._line(f"[{self._done}/{self._total}] {name}: {text} ...")
 
@@ -282,7 +289,7 @@ class ProgressDisplay:
     def completed(self, done: int, name: str, text: str) -> None:
         """Show that `done` of the items ended, without a line for each."""
         self._done = done
-        self._progress.update(self._task, completed=done, note=text, refresh=True)
+        self._progress.update(self._task, completed=done, note=_cell(text), refresh=True)
         if not self._live and time.monotonic() - self._printed_at > LINE_EVERY:
             self._line(f"[{done}/{self._total}] {name}: {text} ...")
 

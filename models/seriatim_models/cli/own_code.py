@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import bdb
+import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,10 @@ from seriatim_models.report.stepper import annotated, story
 if TYPE_CHECKING:
     from seriatim_models.explorer.python import PythonResult
     from seriatim_models.explorer.python.program import Target
+
+
+# Two, as there are two of those in whose place they stand.
+_NOWHERE = [open(os.devnull, "w", encoding="utf-8", errors="replace") for _ in range(2)]  # noqa: SIM115 - until the end
 
 
 def is_own(name: str) -> bool:
@@ -139,7 +144,8 @@ class OwnTest:
         from seriatim_models.explorer.python.front import explored, known_modules
 
         search = self.search
-        state = Search()
+        with unheard():  # what a program finds in `sys.stdout` is where nothing is shown
+            state = Search()
         state.timers = search.timers
         state.races_are_errors = search.attributes
         strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
@@ -153,17 +159,28 @@ class OwnTest:
             options["progress"] = Watch(lambda p: on_progress(p.executions, str(p)))
         with importable(Path(self.target.path).parent):
             try:
-                known_modules(self.modules)
-                result = explored(
-                    self.target, state, strategy, self.modules, search.seconds, options
-                )
+                with unheard():
+                    known_modules(self.modules)
+                    result = explored(
+                        self.target, state, strategy, self.modules, search.seconds, options
+                    )
                 if self.debugging and result.counterexample is not None:
                     state.stop_at = step_to_stop_at(result.counterexample)
                     with suppress(bdb.BdbQuit):
                         explored(self.target, state, strategy, self.modules, None, {})
             except ExplorerError as error:
                 raise UsageError(f"{self.asked}: {error}") from error
-            return own_run(self.target, result, search, self.modules)
+            with unheard():  # the story of a counterexample runs it again
+                return own_run(self.target, result, search, self.modules)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """What is written to `sys.stdout` and `sys.stderr` goes nowhere, as that of a test that pytest runs: a test prints
+    it in each of thousands of schedules, between lines of ours, and a terminal would obey it.
+    """
+    with redirect_stdout(_NOWHERE[0]), redirect_stderr(_NOWHERE[1]):
+        yield
 
 
 @contextmanager

@@ -131,7 +131,8 @@ class Watch:
         if self.main and SIGNAL is not None:
             signal.pthread_kill(self.thread, SIGNAL)
         else:
-            print(f"seriatim explorer: {self.error}", file=sys.stderr, flush=True)
+            # Not sys.stderr, which may be what a program is given.
+            print(f"seriatim explorer: {self.error}", file=sys.__stderr__, flush=True)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.thread),
                 ctypes.py_object(OutsideModel if self.times == 1 else KeyboardInterrupt),
