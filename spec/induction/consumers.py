@@ -6,7 +6,7 @@ of an exclusive queue, and the two locks, of admission and of sending. Any numbe
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or
 
-from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
+from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
 Consumer, Thread, Name = map(DeclareSort, ("Consumer", "Thread", "Name"))
 Wish, (WORK, NOTHING, CLOSED) = EnumSort("Wish", ("WORK", "NOTHING", "CLOSED"))
@@ -28,6 +28,10 @@ SYSTEM.declare("alone", Bool)  # the queue's field names an exclusive consumer
 SYSTEM.declare("the_only", Consumer)  # and this one
 SYSTEM.declare("wish", Consumer, Wish)
 SYSTEM.declare("closings", Consumer, Int)  # how often its close was decided
+SYSTEM.declare("said", Consumer, Bool)  # what was said last: that it wants messages
+SYSTEM.declare("resuming", Thread, Consumer, Bool)  # who said so has still to see that it is so
+SYSTEM.declare("pausing", Thread, Consumer, Bool)  # the same, of who said that it wants none
+SYSTEM.declare("drained", Thread, Consumer, Bool)  # it paid the last credit, in a pull that goes on
 
 SYSTEM.declare("credit", Consumer, Int)
 SYSTEM.declare("granted", Consumer, Int)  # all that it ever was allowed
@@ -52,7 +56,8 @@ def start(s: SymbolicState) -> Term:
     def fresh(c: Term) -> Term:
         return And(
             Not(Or(s.present(c), s.came(c), s.sending(c))),
-            s.wish(c) != CLOSED,
+            s.wish(c) == If(And(s.pushed(), able(s, c)), WORK, NOTHING),
+            s.said(c) == able(s, c),
             s.closings(c) == 0,
             s.credit(c) == s.allowance(c),
             s.granted(c) == s.allowance(c),
@@ -67,8 +72,17 @@ def start(s: SymbolicState) -> Term:
         Not(s.alone()),
         Not(s.admitting()),
         every(Thread, lambda t: Not(Or(s.paid(t), s.admits(t), s.serves(t)))),
-        every(Thread, Consumer, lambda t, c: Not(s.sends(t, c))),
+        every(
+            Thread,
+            Consumer,
+            lambda t, c: Not(Or(s.sends(t, c), s.resuming(t, c), s.pausing(t, c), s.drained(t, c))),
+        ),
     )
+
+
+def able(s: SymbolicState, c: Term) -> Term:
+    """It can pay, or has paid for what is not decided."""
+    return Or(Not(s.limited(c)), s.credit(c) + s.in_flight(c) > 0)
 
 
 # ---- admission
@@ -99,10 +113,14 @@ def be_the_only_one(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicS
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def join(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """It is linked into the list of all, by who has the lock."""
+    """It is linked into the list of all, by who has the lock, and has to be served if it can pay."""
     named = Implies(s.exclusive(c), And(s.alone(), s.the_only() == c))
     guard = And(s.admits(t), Not(s.came(c)), admissible(s, c), named)
-    return guard, s.but(present=at(s.present, c, True), came=at(s.came, c, True))
+    return guard, s.but(
+        present=at(s.present, c, True),
+        came=at(s.came, c, True),
+        resuming=at(s.resuming, t, c, Or(s.resuming(t, c), And(Not(s.pushed()), able(s, c)))),
+    )
 
 
 @SYSTEM.action(t=Thread)
@@ -126,17 +144,78 @@ def end_sending(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState
     return s.sends(t, c), s.but(sending=at(s.sending, c, False), sends=at(s.sends, t, c, False))
 
 
+@SYSTEM.action(t=Thread, c=Consumer)
+def ask_to_resume(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A thread says that the consumer wants messages, and is bound to see to it that it does."""
+    return s.came(c), s.but(said=at(s.said, c, True), resuming=at(s.resuming, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def ask_to_pause(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A thread says that the consumer wants none, and is bound to see to it that it does not."""
+    return s.came(c), s.but(said=at(s.said, c, False), pausing=at(s.pausing, t, c, True))
+
+
 @SYSTEM.action(c=Consumer)
 def want(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set of the flag from "nothing" to "work"; a queue that is pulled from asks for credit first."""
     guard = And(s.wish(c) == NOTHING, Or(s.pushed(), Not(s.limited(c)), s.credit(c) > 0))
-    return guard, s.but(wish=at(s.wish, c, WORK))
+    return guard, s.but(
+        wish=at(s.wish, c, WORK),
+        said=at(s.said, c, True),
+        resuming=lambda u, d: And(s.resuming(u, d), d != c),
+    )
 
 
 @SYSTEM.action(c=Consumer)
 def want_nothing(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
-    """A compare-and-set of the flag from "work" to "nothing"."""
-    return s.wish(c) == WORK, s.but(wish=at(s.wish, c, NOTHING))
+    """A compare-and-set of the flag from "work" to "nothing", for somebody said so."""
+    return s.wish(c) == WORK, s.but(
+        wish=at(s.wish, c, NOTHING),
+        said=at(s.said, c, False),
+        pausing=lambda u, d: And(s.pausing(u, d), d != c),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def find_it_wanting(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Who said that it wants messages reads that it does, or has closed."""
+    guard = And(s.resuming(t, c), s.wish(c) != NOTHING)
+    return guard, s.but(resuming=at(s.resuming, t, c, False))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def find_it_unable(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Who said so reads that it has no credit: a queue that is pulled from waits for a grant."""
+    guard = And(s.resuming(t, c), Not(s.pushed()), Not(able(s, c)))
+    return guard, s.but(resuming=at(s.resuming, t, c, False))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def find_it_pausing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Who said that it wants none reads that it does not."""
+    guard = And(s.pausing(t, c), s.wish(c) != WORK)
+    return guard, s.but(pausing=at(s.pausing, t, c, False), said=at(s.said, c, False))
+
+
+@SYSTEM.action(c=Consumer)
+def run_out(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A pull lowers the flag of who has spent all credit; nobody said so, and a grant resumes it."""
+    guard = And(s.wish(c) == WORK, Not(s.pushed()), Not(able(s, c)))
+    return guard, s.but(wish=at(s.wish, c, NOTHING))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def end_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A pull returns: whose last credit it paid wants nothing, or has credit again."""
+    spent = And(s.drained(t, c), s.wish(c) == WORK, s.credit(c) == 0, Not(s.pushed()))
+    return Not(spent), s.but(drained=at(s.drained, t, c, False))
+
+
+@SYSTEM.action(t=Thread)
+def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Its call returns: all that it said of whether somebody wants messages is so, or was so since."""
+    return Not(some(Consumer, lambda c: Or(s.resuming(t, c), s.pausing(t, c)))), s
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -180,6 +259,7 @@ def paid_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
         in_flight=at(s.in_flight, c, s.in_flight(c) + 1),
         paid=at(s.paid, t, True),
         payer=at(s.payer, t, c),
+        drained=at(s.drained, t, c, Or(s.drained(t, c), s.credit(c) == 1)),
     )
 
 
@@ -233,11 +313,11 @@ def restore(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     )
 
 
-@SYSTEM.action(c=Consumer, n=Int)
-def grant(s: SymbolicState, c: Term, n: Term) -> tuple[Term, SymbolicState]:
-    """Its client allows more."""
+@SYSTEM.action(t=Thread, c=Consumer, n=Int)
+def grant(s: SymbolicState, t: Term, c: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """Its client allows more, and has then to resume it: what was said before the credit was there counts no more."""
     guard = And(s.limited(c), n >= 1, s.wish(c) != CLOSED)
-    return guard, s.but(
+    return guard, ask_to_resume(s, t, c)[1].but(
         credit=at(s.credit, c, s.credit(c) + n), granted=at(s.granted, c, s.granted(c) + n)
     )
 
@@ -292,7 +372,37 @@ def who_is_served_obtained(s: SymbolicState, t: Term, c: Term) -> Term:
     return And(Implies(And(s.serves(t), s.served(t) == c), s.obtained(c) > 0), s.obtained(c) >= 0)
 
 
+@SYSTEM.invariant("WK-9", c=Consumer)
+def who_wants_said_so(s: SymbolicState, c: Term) -> Term:
+    """Who wants messages said so last, or somebody has still to see to it that it does not."""
+    return Implies(s.wish(c) == WORK, Or(s.said(c), some(Thread, lambda t: s.pausing(t, c))))
+
+
+@SYSTEM.invariant("WK-9", c=Consumer)
+def who_said_so_wants(s: SymbolicState, c: Term) -> Term:
+    """Who said so and wants none cannot pay, or somebody has still to see to it that it does."""
+    excused = Or(And(Not(s.pushed()), Not(able(s, c))), some(Thread, lambda t: s.resuming(t, c)))
+    served = Or(s.came(c), s.pushed())  # where it is pulled from, its flag is raised after it came
+    return Implies(And(served, s.said(c), s.wish(c) == NOTHING), excused)
+
+
+@SYSTEM.invariant("WK-9", c=Consumer)
+def who_wants_can_pay(s: SymbolicState, c: Term) -> Term:
+    """Of a queue that is pulled from, who wants messages can pay, or the pull that took the last credit goes on."""
+    broke = And(s.limited(c), s.credit(c) == 0, Not(s.pushed()))
+    return Implies(And(s.wish(c) == WORK, broke), some(Thread, lambda t: s.drained(t, c)))
+
+
 # ---- what follows
+
+
+@SYSTEM.safe("WK-9", c=Consumer)
+def it_wants_what_was_said(s: SymbolicState, c: Term) -> Term:
+    """At rest a consumer wants messages exactly if that was said last and, where it is pulled from, it has credit."""
+    calls = some(Thread, lambda t: Or(s.resuming(t, c), s.pausing(t, c), s.drained(t, c)))
+    at_rest = And(Not(calls), s.in_flight(c) == 0, s.came(c), s.wish(c) != CLOSED)
+    pays = Or(s.pushed(), Not(s.limited(c)), s.credit(c) > 0)
+    return Implies(at_rest, (s.wish(c) == WORK) == And(s.said(c), pays))
 
 
 @SYSTEM.safe("ES-6", c=Consumer)
@@ -430,3 +540,38 @@ def want_without_credit(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]
 def be_tried_last(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Whom a push came to last is kept, whether or not it obtained anything."""
     return And(s.pushed(), s.sends(t, c)), s.but(served_last=at(s.served_last, c))
+
+
+@SYSTEM.broken(
+    "grant", "who_said_so_wants", "WK-9", "a grant that resumes before it adds credit",
+    t=Thread, c=Consumer, n=Int,
+)  # fmt: skip
+def grant_in_silence(s: SymbolicState, t: Term, c: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It adds credit, and relies on what was said before: that was ignored, for there was no credit."""
+    guard, after = grant(s, t, c, n)
+    return guard, after.but(resuming=s.resuming)
+
+
+@SYSTEM.broken(
+    "run_out", "who_said_so_wants", "WK-9", "credit read before the message is sent", c=Consumer
+)
+def run_out_by_hearsay(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """A pull lowers the flag by what the credit was before the client was given the message, and granted more."""
+    return And(s.wish(c) == WORK, Not(s.pushed())), run_out(s, c)[1]
+
+
+@SYSTEM.broken(
+    "end_pull", "who_wants_can_pay", "WK-9", "mutant wants-without-credit", t=Thread, c=Consumer
+)
+def end_pull_broke(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A pull takes the last credit, and leaves the flag as it is."""
+    return s.drained(t, c), end_pull(s, t, c)[1]
+
+
+@SYSTEM.broken(
+    "find_it_pausing", "who_wants_said_so", "WK-9", "mutant pause-is-not-heard",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def pause_unheard(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Who said that it wants none does not look whether it still does."""
+    return s.pausing(t, c), find_it_pausing(s, t, c)[1]

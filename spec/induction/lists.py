@@ -2,6 +2,7 @@
 
 A move between lists is two steps, under the consumer's own lock: out of the one, into the other.
 Interested is a list for each priority; a walk comes to those that stand in the manager's field, and none is taken out.
+The flag that says whether it wants messages changes under the same lock, before the list does (WK-9).
 """
 
 from z3 import And, BoolSort, DeclareSort, EnumSort, Implies, Not, Or
@@ -26,6 +27,7 @@ SYSTEM.declare("there", Level, Bool)  # a walk comes to the list of the Interest
 SYSTEM.declare("in_all", Consumer, Bool)
 SYSTEM.declare("begun", Consumer, Bool)  # it has been put into its first list
 SYSTEM.declare("closed", Consumer, Bool)  # from here on it leads to no work
+SYSTEM.declare("flag", Consumer, Bool)  # until it closes: it wants messages
 SYSTEM.declare("listed", Consumer, List)  # the consumer's own field
 SYSTEM.declare("member", Consumer, List, Bool)  # what a walk over a list would find
 
@@ -41,7 +43,7 @@ def start(s: SymbolicState) -> Term:
         every(
             Consumer,
             lambda c: And(
-                Not(Or(s.in_all(c), s.begun(c), s.locked(c), s.closed(c))),
+                Not(Or(s.in_all(c), s.begun(c), s.locked(c), s.closed(c), s.flag(c))),
                 s.listed(c) == REMOVED,
                 *(Not(s.member(c, kind)) for kind in LISTS),
             ),
@@ -84,6 +86,30 @@ def locked_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
     )
 
 
+@SYSTEM.action(t=Thread, c=Consumer)
+def raise_the_flag(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Where a thread has the lock, it says that the consumer wants messages, before it moves it."""
+    guard = And(s.place(t) == INSIDE, s.moves(t) == c, Not(s.flag(c)), Not(s.closed(c)))
+    return guard, s.but(flag=at(s.flag, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def lower_the_flag(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Where a thread has the lock, it says that the consumer wants none, before it moves it."""
+    guard = And(s.place(t) == INSIDE, s.moves(t) == c, s.flag(c), Not(s.closed(c)))
+    return guard, s.but(flag=at(s.flag, c, False))
+
+
+def for_those_who_want(kind: Term) -> Term:
+    """It is a list of consumers that want messages."""
+    return Or(kind == NON_ACQUIRING, kind == INTERESTED, kind == NOTIFIED)
+
+
+def agrees(s: SymbolicState, c: Term, kind: Term) -> Term:
+    """The flag says what the list does; of who has closed it says nothing any more."""
+    return Or(s.closed(c), s.flag(c) == for_those_who_want(kind))
+
+
 def may_move(s: SymbolicState, c: Term, to: Term) -> Term:
     """The article's move from where the consumer is; out of no list once, and out of all lists when it closes."""
     return And(
@@ -99,7 +125,7 @@ def may_move(s: SymbolicState, c: Term, to: Term) -> Term:
 @SYSTEM.action(t=Thread, c=Consumer, to=List)
 def leave(s: SymbolicState, t: Term, c: Term, to: Term) -> tuple[Term, SymbolicState]:
     """Where a thread has the lock, it takes the consumer out of its list; from here on its field names the other."""
-    guard = And(s.place(t) == INSIDE, s.moves(t) == c, may_move(s, c, to))
+    guard = And(s.place(t) == INSIDE, s.moves(t) == c, agrees(s, c, to), may_move(s, c, to))
     return guard, left(s, t, c, to).but(
         member=lambda d, kind: And(s.member(d, kind), Not(And(d == c, kind == s.listed(c))))
     )
@@ -137,8 +163,12 @@ def entered(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
 @SYSTEM.action(t=Thread, c=Consumer)
 def unlock(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """The move is done, or there was none to do."""
-    guard = And(Or(s.place(t) == INSIDE, s.place(t) == DONE), s.moves(t) == c)
-    return guard, s.but(locked=at(s.locked, c, False), place=at(s.place, t, OUTSIDE))
+    done = Or(And(s.place(t) == INSIDE, agrees(s, c, s.listed(c))), s.place(t) == DONE)
+    return And(done, s.moves(t) == c), unlocked(s, t, c)
+
+
+def unlocked(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
+    return s.but(locked=at(s.locked, c, False), place=at(s.place, t, OUTSIDE))
 
 
 @SYSTEM.action(c=Consumer)
@@ -198,6 +228,20 @@ def of_its_kind(s: SymbolicState, c: Term) -> Term:
 def in_a_list_that_is_there(s: SymbolicState, c: Term) -> Term:
     """Who is Interested is in a list that a walk comes to."""
     return Implies(s.member(c, INTERESTED), s.there(s.level(c)))
+
+
+@SYSTEM.invariant("WK-9", c=Consumer)
+def the_flag_comes_first(s: SymbolicState, c: Term) -> Term:
+    """The flag says what the list does, but where it was changed just now, by who is about to move the consumer."""
+    about_to_move = And(s.locked(c), s.place(s.mover(c)) == INSIDE)
+    return Or(agrees(s, c, s.listed(c)), about_to_move)
+
+
+@SYSTEM.safe("WK-9", c=Consumer)
+def the_flag_is_as_the_list(s: SymbolicState, c: Term) -> Term:
+    """While nobody moves it, and until it closes, a consumer is NotInterested exactly if its flag says so."""
+    at_rest = And(Not(s.locked(c)), s.begun(c), Not(s.closed(c)))
+    return Implies(at_rest, s.flag(c) == (s.listed(c) != NOT_INTERESTED))
 
 
 @SYSTEM.safe("QL-1", c=Consumer, one=List, other=List)
@@ -278,3 +322,36 @@ def enter_unseen(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicStat
 def replace_lists(s: SymbolicState, k: Term) -> tuple[Term, SymbolicState]:
     """The new list takes the place of all others, and whoever is in those is not found any more."""
     return Not(s.there(k)), s.but(there=lambda j: j == k)
+
+
+@SYSTEM.broken(
+    "leave", "the_flag_comes_first", "WK-9", "a flag that is set behind the list",
+    t=Thread, c=Consumer, to=List,
+)  # fmt: skip
+def leave_before_the_flag(
+    s: SymbolicState, t: Term, c: Term, to: Term
+) -> tuple[Term, SymbolicState]:
+    """It moves a consumer whose flag says still what it said before."""
+    guard = And(s.place(t) == INSIDE, s.moves(t) == c, may_move(s, c, to))
+    return guard, leave(s, t, c, to)[1]
+
+
+@SYSTEM.broken(
+    "unlock", "the_flag_comes_first", "WK-9", "a flag that is set, and no move",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def unlock_without_a_move(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It sets the flag, and leaves the consumer in the list that says otherwise."""
+    guard = And(Or(s.place(t) == INSIDE, s.place(t) == DONE), s.moves(t) == c)
+    return guard, unlocked(s, t, c)
+
+
+@SYSTEM.broken(
+    "lower_the_flag", "the_flag_comes_first", "WK-9", "a flag without the lock",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def lower_the_flag_without_the_lock(
+    s: SymbolicState, t: Term, c: Term
+) -> tuple[Term, SymbolicState]:
+    """A thread that has not the consumer's lock says that it wants nothing."""
+    return And(s.begun(c), s.flag(c)), lower_the_flag(s, t, c)[1]

@@ -666,6 +666,270 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "the place is looked at before the flag is set": (
+        "pause-and-resume",
+        (
+            (
+                "            if wants is not None:\n"
+                "                consumer.set_wants(wants)\n"
+                "            origin = consumer.listed\n"
+                "            if origin not in origins:\n"
+                "                return False\n",
+                "            origin = consumer.listed\n"
+                "            if origin not in origins:\n"
+                "                return False\n"
+                "            if wants is not None:\n"
+                "                consumer.set_wants(wants)\n",
+            ),
+        ),
+    ),
+    "pay once, then in a loop": (
+        "credit-spent",
+        (
+            (
+                "        while (left := self.credit.get()) > 0:\n"
+                "            if self.credit.compare_and_set(left, left - 1):\n"
+                "                return True\n"
+                "        return False\n",
+                "        left = self.credit.get()\n"
+                "        if left > 0 and self.credit.compare_and_set(left, left - 1):\n"
+                "            return True\n"
+                "        while (left := self.credit.get()) > 0:\n"
+                "            if self.credit.compare_and_set(left, left - 1):\n"
+                "                return True\n"
+                "        return False\n",
+            ),
+        ),
+    ),
+    "ask the higher one's flag before its entry": (
+        "left-to-a-newcomer",
+        (
+            (
+                "                and other.acquires\n"
+                "                and self._wanted(other, entry)\n"
+                "                and other.wants_work.get()\n",
+                "                and other.acquires\n"
+                "                and other.wants_work.get()\n"
+                "                and self._wanted(other, entry)\n",
+            ),
+        ),
+    ),
+    "walk over a snapshot of the interested": (
+        "woken-past-the-unable",
+        (
+            (
+                "        for consumer in self.manager.interested():\n"
+                "            if consumer.has_interest(entry) and self._notify(consumer):\n"
+                "                return\n",
+                "        for consumer in [*self.manager.interested()]:\n"
+                "            if consumer.has_interest(entry) and self._notify(consumer):\n"
+                "                return\n",
+            ),
+        ),
+    ),
+    "release returns early": (
+        "group-released",
+        (
+            (
+                '        ok = entry.change(consumer.acquired, State("AVAILABLE"))\n'
+                "        if ok:\n"
+                "            if self.groups.leave(entry.message.group, consumer):\n"
+                "                self._announce_group(entry.message.group)\n"
+                "            else:\n"
+                "                self._announce(entry)\n"
+                "        return ok\n",
+                '        if not entry.change(consumer.acquired, State("AVAILABLE")):\n'
+                "            return False\n"
+                "        if not self.groups.leave(entry.message.group, consumer):\n"
+                "            self._announce(entry)\n"
+                "            return True\n"
+                "        self._announce_group(entry.message.group)\n"
+                "        return True\n",
+            ),
+        ),
+    ),
+    "dispose inline": (
+        "group-freed",
+        (
+            (
+                "        if ok:\n"
+                "            self._dispose(entry)\n"
+                "            if self.groups.leave",
+                "        if ok:\n"
+                "            depth = self.depth\n"
+                "            depth.add(-1)\n"
+                "            entry.change(DEQUEUED, DELETED)\n"
+                "            if self.groups.leave",
+            ),
+        ),
+    ),
+    "announce a snapshot of the group": (
+        "group-released",
+        (
+            (
+                "        for entry in self.entries:\n"
+                "            if entry.message.group == group and entry.available():\n"
+                "                self._announce(entry)\n",
+                "        for entry in [e for e in self.entries if e.message.group == group]:\n"
+                "            if entry.available():\n"
+                "                self._announce(entry)\n",
+            ),
+        ),
+    ),
+    "membership made before the old one ends": (
+        "pause",
+        (
+            (
+                "            if consumer.in_list is not None:\n"
+                "                self._list(origin, consumer.priority).delete(consumer.in_list)\n"
+                "            consumer.listed = to\n"
+                "            consumer.in_list = None\n"
+                "            if to != REMOVED:\n"
+                "                members = self._list(to, consumer.priority)\n"
+                "                consumer.in_list = ListEntry(self.host, members.name, consumer)\n"
+                "                members.add(consumer.in_list)\n",
+                "            members = None if to == REMOVED else self._list(to, consumer.priority)\n"
+                "            fresh = None if members is None else ListEntry(self.host, members.name, consumer)\n"
+                "            if consumer.in_list is not None:\n"
+                "                self._list(origin, consumer.priority).delete(consumer.in_list)\n"
+                "            consumer.listed, consumer.in_list = to, fresh\n"
+                "            if members is not None:\n"
+                "                members.add(fresh)\n",
+            ),
+        ),
+    ),
+    "the job's flag by exchange": (
+        "push-returned",
+        (
+            (
+                "        if self._job_pending.compare_and_set(False, True):\n            try:",
+                "        if not self._job_pending.get_and_set(True):\n            try:",
+            ),
+        ),
+    ),
+    "memberships as a list": (
+        "subscribe-release",
+        (
+            (
+                "        for entry in self.members():\n            yield entry.consumer\n",
+                "        return iter([entry.consumer for entry in self.members()])\n",
+            ),
+        ),
+    ),
+    "the next of a list by recursion": (
+        "consumer-list-middle",
+        (
+            (
+                "        following = node.next.get()\n"
+                "        while following is not None and following.deleted():\n"
+                "            beyond = following.next.get()\n"
+                "            if beyond is None:\n"
+                "                return None  # rule 8: the last node stays\n"
+                "            node.next.compare_and_set(following, beyond)\n"
+                "            following = node.next.get()\n"
+                "        return following",
+                "        following = node.next.get()\n"
+                "        if following is not None and following.deleted():\n"
+                "            beyond = following.next.get()\n"
+                "            if beyond is None:\n"
+                "                return None  # rule 8: the last node stays\n"
+                "            node.next.compare_and_set(following, beyond)\n"
+                "            return self.next(node)\n"
+                "        return following",
+            ),
+        ),
+    ),
+    "a grant resumes twice": (
+        "release-short-of-credit",
+        (
+            (
+                "            if consumer.credit is not None:\n"
+                "                consumer.credit.add(messages)\n"
+                "            self.set_notify_work_desired(consumer, True)\n",
+                "            self.set_notify_work_desired(consumer, True)\n"
+                "            if consumer.credit is not None:\n"
+                "                consumer.credit.add(messages)\n"
+                "                self.set_notify_work_desired(consumer, True)\n",
+            ),
+        ),
+    ),
+    "a grant adds one by one": (
+        "release-short-of-credit",
+        (
+            (
+                "                consumer.credit.add(messages)\n",
+                "                for _ in range(messages):\n"
+                "                    consumer.credit.add(1)\n",
+            ),
+        ),
+    ),
+    "the credit is read by who resumes": (
+        "release-short-of-credit",
+        (
+            (
+                "        if desired and not consumer.has_credit():\n"
+                "            return  # a grant will resume it\n"
+                "        if self.manager.set_interest(consumer, desired):\n"
+                "            if desired:\n"
+                "                self._notify(consumer)\n"
+                "            elif consumer.acquires:\n"
+                "                self._notify_other(consumer)\n",
+                "        if not desired:\n"
+                "            if self.manager.set_interest(consumer, False) and consumer.acquires:\n"
+                "                self._notify_other(consumer)\n"
+                "        elif consumer.has_credit() and self.manager.set_interest(consumer, True):\n"
+                "            self._notify(consumer)\n",
+            ),
+        ),
+    ),
+    "close by who finds it open": (
+        "close",
+        (
+            (
+                "            if consumer.wants_work.get_and_set(None) is None:\n"
+                "                return\n",
+                "            if consumer.wants_work.get() is None:\n"
+                "                return\n"
+                "            consumer.wants_work.set(None)\n",
+            ),
+        ),
+    ),
+    "wishes are read first": (
+        "pause-and-resume",
+        (
+            (
+                "        changed = self.wants_work.compare_and_set(not desired, desired)\n"
+                "        return changed or self.wants_work.get() is not None\n",
+                "        if self.wants_work.get() is desired:\n"
+                "            return True\n"
+                "        changed = self.wants_work.compare_and_set(not desired, desired)\n"
+                "        return changed or self.wants_work.get() is not None\n",
+            ),
+        ),
+    ),
+    "a pull reads its credit into a local": (
+        "credit-spent",
+        (
+            (
+                "                if not consumer.has_credit():\n"
+                "                    self.set_notify_work_desired(consumer, False)\n",
+                "                spent = consumer.credit is not None and consumer.credit.get() == 0\n"
+                "                if spent:\n"
+                "                    self.set_notify_work_desired(consumer, False)\n",
+            ),
+        ),
+    ),
+    "lists by insertion": (
+        "priority-returns",
+        (
+            (
+                "                pairs, tuple(sorted((*pairs, pair), key=lambda p: -p[0]))\n",
+                "                pairs,\n"
+                "                (*(p for p in pairs if p[0] > priority), pair,\n"
+                "                 *(p for p in pairs if p[0] < priority)),\n",
+            ),
+        ),
+    ),
 }
 """What is changed -> a program in which it matters, and the edits."""
 

@@ -34,7 +34,7 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
     ),
     "a pause finds only who waits": (
         "pause",
-        "it must not be that A has still to take A out of its list",
+        "A leaves A NOTIFIED, and its flag says otherwise",
         (("if desired else (wanting, NOTIFIED)", "if desired else (wanting,)"),),
     ),
     "notified before it is in a list": (
@@ -100,6 +100,283 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
             (
                 "        entry.marked.set(True)\n        self.size.add(-1)\n",
                 "        self.size.add(-1)\n        entry.marked.set(True)\n",
+            ),
+        ),
+    ),
+    "the flag behind the list": (
+        "interest",
+        "needs that A is closed or A says that it wants messages",
+        (
+            (
+                "            if wants is not None:\n                consumer.set_wants(wants)\n",
+                "",
+            ),
+            (
+                '            self.host.record("qcm_move", sub=consumer.name, old=origin, new=to, at="enter")\n'
+                "            return True\n",
+                "            if wants is not None:\n"
+                "                consumer.set_wants(wants)\n"
+                '            self.host.record("qcm_move", sub=consumer.name, old=origin, new=to, at="enter")\n'
+                "            return True\n",
+            ),
+        ),
+    ),
+    "a grant resumes, then adds": (
+        "release-short-of-credit",
+        "B has still to see to it that B wants messages",
+        (
+            (
+                "            if consumer.credit is not None:\n"
+                "                consumer.credit.add(messages)\n"
+                "            self.set_notify_work_desired(consumer, True)\n",
+                "            self.set_notify_work_desired(consumer, True)\n"
+                "            if consumer.credit is not None:\n"
+                "                consumer.credit.add(messages)\n",
+            ),
+        ),
+    ),
+    "a grant resumes who rests only": (
+        "expiring",
+        "A has still to see to it that A wants messages",
+        (
+            (
+                "                consumer.credit.add(messages)\n"
+                "            self.set_notify_work_desired(consumer, True)\n",
+                "                consumer.credit.add(messages)\n"
+                "            if consumer.wants_work.get():\n"
+                "                self.set_notify_work_desired(consumer, True)\n",
+            ),
+        ),
+    ),
+    "credit is read before the message is sent": (
+        "grants-when-sent",
+        "run_out(c = A) is not possible here",
+        (
+            (
+                "                self.manager.set_notified(consumer, True)\n"
+                "                consumer.target.send(consumer, entry)\n"
+                "                if not consumer.has_credit():\n",
+                "                self.manager.set_notified(consumer, True)\n"
+                "                spent = not consumer.has_credit()\n"
+                "                consumer.target.send(consumer, entry)\n"
+                "                if spent:\n",
+            ),
+        ),
+    ),
+    "a pull suspends after each message": (
+        "enqueue-consume",
+        "run_out(c = A) is not possible here",
+        (
+            (
+                "                if not consumer.has_credit():\n                    self.set",
+                "                if consumer.credit is not None:\n                    self.set",
+            ),
+        ),
+    ),
+    "the size goes up behind the link": (
+        "close",
+        "has been added to the size",
+        (
+            (
+                "        self.size.add(1)\n        self.append(entry)\n",
+                "        self.append(entry)\n        self.size.add(1)\n",
+            ),
+        ),
+    ),
+    "the number is set behind the link": (
+        "enqueue-enqueue",
+        "number(q#5) is 1 in the specification, and 0 in Node.id",
+        (
+            (
+                "            node.id = tail.id + 1\n"
+                "            if tail.next.compare_and_set(None, node):\n",
+                "            if tail.next.compare_and_set(None, node):\n"
+                "                node.id = tail.id + 1\n",
+            ),
+        ),
+    ),
+    "the last is unlinked": (
+        "close",
+        "is the node whose next setup has read",
+        (
+            (
+                "            if beyond is None:\n"
+                "                return None  # rule 8: the last node stays\n",
+                "",
+            ),
+        ),
+    ),
+    "the lock is released between the lists": (
+        "interest",
+        "unlock(t = setup, c = A) is not possible here",
+        (
+            (
+                "            consumer.listed = to\n"
+                "            consumer.in_list = None\n"
+                "            if to != REMOVED:\n",
+                "            consumer.listed = to\n"
+                "            consumer.in_list = None\n"
+                "        with consumer.moving:\n"
+                "            if to != REMOVED:\n",
+            ),
+        ),
+    ),
+    "equals leave it to each other": (
+        "take-turns",
+        "B is of higher priority than A",
+        (
+            (
+                "other.priority > first.priority",
+                "other.priority >= first.priority and other is not first",
+            ),
+        ),
+    ),
+    "left to who wants no work": (
+        "priority-pause",
+        "P ends its walk, and has not looked for low",
+        (
+            (
+                "                and self._wanted(other, entry)\n"
+                "                and other.wants_work.get()\n",
+                "                and self._wanted(other, entry)\n",
+            ),
+        ),
+    ),
+    "the wish is asked before the send lock": (
+        "send-close",
+        "the flag of A is not CLOSED",
+        (
+            (
+                "        with consumer.send_lock:\n"
+                "            entry = self.attempt(consumer, path, only) if consumer.wants_work.get() else None\n",
+                "        wants = consumer.wants_work.get()\n"
+                "        with consumer.send_lock:\n"
+                "            entry = self.attempt(consumer, path, only) if wants else None\n",
+            ),
+        ),
+    ),
+    "the only one after it joined": (
+        "exclusive",
+        "the queue has an only one, since A wants to be the only one",
+        (
+            (
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(consumer)\n"
+                "        self.all.add(consumer.in_all)\n",
+                "        self.all.add(consumer.in_all)\n"
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(consumer)\n",
+            ),
+        ),
+    ),
+    "credit is restored twice": (
+        "credit-in-vain",
+        "A has paid for what is not decided",
+        (
+            (
+                "            consumer.restore_credit()\n",
+                "            consumer.restore_credit()\n            consumer.restore_credit()\n",
+            ),
+        ),
+    ),
+    "rewinds who is past it only": (
+        "release-behind",
+        "A owes A a rewind for m1",
+        (
+            (
+                "            back = min(entry, pointer.entry, key=Node.place)\n",
+                "            if pointer.entry.place() <= entry.place():\n"
+                "                return\n"
+                "            back = entry\n",
+            ),
+        ),
+    ),
+    "leaves All before it is no more the only one": (
+        "exclusive-handed-on",
+        "it must not be that the queue has an only one",
+        (
+            (
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(None)\n"
+                "        self.all.delete(consumer.in_all)  # last: from here on others are admitted\n",
+                "        self.all.delete(consumer.in_all)  # last: from here on others are admitted\n"
+                "        if consumer.exclusive:\n"
+                "            self.exclusive.set(None)\n",
+            ),
+        ),
+    ),
+    "a job's flag by exchange, whatever it was": (
+        "push",
+        "A has still to submit a job",
+        (
+            (
+                "        if self._job_pending.compare_and_set(False, True):\n            try:",
+                "        if self._job_pending.get_and_set(True) or self.kind:\n            try:",
+            ),
+        ),
+    ),
+    "wishes by exchange": (
+        "close-and-pause",
+        "it must not be that A is closed",
+        (
+            (
+                "        changed = self.wants_work.compare_and_set(not desired, desired)\n"
+                "        return changed or self.wants_work.get() is not None\n",
+                "        return self.wants_work.get_and_set(desired) is not None\n",
+            ),
+        ),
+    ),
+    "announces the group in front of it": (
+        "group-released",
+        "A owes A a rewind for g2",
+        (
+            (
+                "                self._announce(entry)\n\n    def _arrived",
+                "                self._announce(entry)\n"
+                "            elif not entry.available():\n"
+                "                return\n"
+                "\n"
+                "    def _arrived",
+            ),
+        ),
+    ),
+    "the lowest are asked first": (
+        "priority-returns",
+        "not in the order of priority",
+        (
+            (
+                "key=lambda p: -p[0]",
+                "key=lambda p: p[0]",
+            ),
+        ),
+    ),
+    "a browser's pointer by a plain write": (
+        "browse-taken",
+        "without a compare-and-set",
+        (
+            (
+                '        elif not consumer.pointer.compare_and_set(pointer, Pointer(entry, "browse", passed=True)):\n'
+                "            return None\n",
+                "        else:\n"
+                '            consumer.pointer.set(Pointer(entry, "browse", passed=True))\n',
+            ),
+        ),
+    ),
+    "a resume looks for nobody": (
+        "interest",
+        "A ends its walk, and has not looked for A",
+        (
+            (
+                "            if desired:\n"
+                "                self._notify(consumer)\n"
+                "            elif consumer.acquires:\n"
+                "                self._notify_other(consumer)\n"
+                "\n"
+                "    def _begin",
+                "            if not desired and consumer.acquires:\n"
+                "                self._notify_other(consumer)\n"
+                "\n"
+                "    def _begin",
             ),
         ),
     ),

@@ -739,15 +739,13 @@ def credit_in_vain(scene: PullScene) -> None:
 
 @scenario("QL-1 QL-2", traces=16)
 def interested_at_once(scene: PullScene) -> None:
-    """Two consumers of different priorities resume at the same time; nobody of theirs was there before.
+    """Two consumers of different priorities are granted credit at the same time; nobody of theirs was there before.
 
-    Bounds: Two consumers, one resumption each, no messages.
+    Bounds: Two consumers, one grant each, no messages.
     """
     for n, name in enumerate(("A", "B")):
         c = scene.subscribe(name, priority=n, credit=0)
-        assert c.credit is not None
-        c.credit.add(1)
-        scene.spawn(partial(scene.queue.set_notify_work_desired, c, True), name=name)
+        scene.spawn(partial(scene.queue.grant, c, 1), name=name)
 
 
 @scenario("WK-1 WK-8 QL-1", traces=1)

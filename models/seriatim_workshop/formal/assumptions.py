@@ -77,9 +77,9 @@ ASSUMPTIONS = (
         "the executor's promise (`Submit` in `queue.py`)",
     ),
     Assumption(
-        ("lists", "wakeups"),
-        "`lists`, `close`; `begin_pull` of `wakeups`",
-        "close, resume and pull come from the thread that runs the consumer",
+        ("lists", "consumers", "wakeups"),
+        "`lists`, `close`; `begin_pull` of `wakeups`; `run_out` of `consumers`",
+        "close, grant, resume and pull come from the thread that runs the consumer",
         'what a caller must keep ("What this file does not know")',
     ),
     Assumption(

@@ -150,7 +150,7 @@ class HandoverFollower(Follower):
             return ""
         t, c = event.thread, self._connection(known[1])
         if event.writes and event.new:
-            if event.what != "cas":
+            if not event.examined:
                 raise NotThat(f"{t} schedules {c} without a compare-and-set")
             return self.take("schedule", t=t, c=c)
         if event.writes:

@@ -174,7 +174,7 @@ class JobFollower(Follower):
             return ""
         self.touched("pending")
         if event.new:
-            if event.what != "cas":
+            if not event.examined:
                 raise NotThat(f"{t} makes a job pending without a compare-and-set")
             taken = self.take("set_pending", t=t)
             if REFUSER in self.members("Thread"):

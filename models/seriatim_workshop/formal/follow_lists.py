@@ -6,7 +6,14 @@ from collections import defaultdict
 from typing import Any
 
 from seriatim_workshop.formal.concrete import NotThat
-from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.follower import (
+    CALLS,
+    Follower,
+    Participants,
+    linking,
+    queue_of,
+    value,
+)
 from seriatim_workshop.formal.recorder import HostOperation
 
 Node = Any
@@ -191,6 +198,7 @@ class Lists(Follower):
             "_member",
         ),
         "in_all": ("whether Consumer.in_all is linked and not marked", "_in_all"),
+        "flag": ("Consumer.wants_work, until it closes", "_flag"),
         "there": ("whether QueueConsumerManager.by_priority has a list for it", "_there"),
     }
 
@@ -225,6 +233,10 @@ class Lists(Follower):
     def _in_all(self, c: str) -> bool:
         return not value(self._consumers[c].in_all.marked)
 
+    def _flag(self, c: str) -> bool | None:
+        flag: bool | None = value(self._consumers[c].wants_work)
+        return flag
+
     def step(self, event: HostOperation) -> str:
         t = event.thread
         kind = event.kind
@@ -235,16 +247,24 @@ class Lists(Follower):
                 self._move(t, **event.new)
         elif kind == "Interested":
             return self._new_priority(event)
-        elif kind == "wants_work":
-            c = self.context.consumer(event.owner)
-            closes = event.writes and event.new is None and event.old is not None
-            if closes and c in self._consumers:
-                return self.take("close", c=c)
+        elif kind == "wants_work" and event.writes:
+            return self._wish(t, event)
         elif kind == "marked" and event.writes:
             return self._marked(event)
         elif linking(event) and isinstance(event.new, self.lib.ListEntry):
             return self._linked_in(t, event.new)
         return ""
+
+    def _wish(self, t: str, event: HostOperation) -> str:
+        c = self.context.consumer(event.owner)
+        if c not in self._consumers:
+            return ""
+        self.touched("flag", c)
+        if event.new is not None:
+            if self.state.get("moves", t) != c or self.state.get("place", t) == "OUTSIDE":
+                raise NotThat(f"{t} sets the flag of {c}, and has not its lock")
+            return self.take("raise_the_flag" if event.new else "lower_the_flag", t=t, c=c)
+        return "" if self.state.get("closed", c) else self.take("close", c=c)
 
     def _lock(self, event: HostOperation) -> str:
         known = self.context.lock(event.source)
@@ -255,6 +275,10 @@ class Lists(Follower):
             raise NotThat(f"{c} is moved, and is not in the list of all")
         if event.what == "acquire":
             return self.take("lock", t=event.thread, c=c)
+        listed = self.state.get("listed", c)
+        inside = self.state.get("place", event.thread) == "INSIDE"
+        if inside and not self.state.allows("unlock", t=event.thread, c=c):
+            raise NotThat(f"{event.thread} leaves {c} {listed}, and its flag says otherwise")
         for kind in NAMES.values():
             self.touched("member", c, kind)
         self.touched("listed", c)
@@ -315,6 +339,7 @@ class Lists(Follower):
             queue = node.consumer.queue.name
             self.state.put("level", c, self._level(queue, node.consumer.priority))
             self._consumers[c] = node.consumer
+            self.touched("flag", c)
             return self.take("join_all", c=c)
         if c not in self._consumers:
             raise NotThat(f"{c} comes into {node.list_name}, and is not in the list of all")
@@ -346,7 +371,9 @@ class Consumers(Follower):
         self._unsettled: set[str] = set()
         """Threads whose attempt has failed, and which have to restore what they paid before anything else."""
         self._granting: dict[str, tuple[str, int]] = {}
-        """By thread: the consumer that is granted credit, and how much."""
+        """By thread: the consumer that is granted credit, and how much has still to be added."""
+        self._asking: defaultdict[str, set[str]] = defaultdict(set)
+        """By thread: the consumers of which it said that they want messages or none, and has to see to it."""
 
     def _wish(self, c: str) -> str:
         return {True: "WORK", False: "NOTHING", None: "CLOSED"}[
@@ -369,6 +396,8 @@ class Consumers(Follower):
 
     def step(self, event: HostOperation) -> str:
         t = event.thread
+        if self._asking[t]:
+            self._sees_to_it(t)
         if t in self._unsettled and not event.cell.endswith("credit"):
             self.take("return_from_attempt", t=t)
         if not (event.what == "record" and event.cell == "credit"):
@@ -395,7 +424,7 @@ class Consumers(Follower):
     def _record(self, event: HostOperation) -> str:
         t, given = event.thread, event.new
         if event.cell == "grant":
-            self._granting[t] = (given["sub"], given["messages"])
+            self._grant(t, given["sub"], given["messages"])
         elif event.cell == "queue" and given["q"] == self.queue:
             self.state.put("pushed", given["kind"] == "push")
         elif event.cell == "attempt" and given["ph"] == "ok" and not given["m"]:
@@ -404,7 +433,47 @@ class Consumers(Follower):
             self.take("return_from_attempt", t=t)
         elif event.cell == "send" and given["ph"] == "invoke":
             self._send(t, str(given["sub"]))
+        elif event.cell == "work_desired" and given["ph"] == "invoke":
+            c = self._named(given["sub"])
+            if c is not None and not self._queue_asks(t):
+                self._binds("ask_to_resume" if given["desired"] else "ask_to_pause", t, c)
+        elif event.cell in CALLS and given.get("ph") == "ok":
+            self._settle(event)
         return ""
+
+    def _named(self, name: str) -> str | None:
+        """The latest consumer of this name."""
+        return next((c for c, x in reversed(self._consumers.items()) if x.name == name), None)
+
+    def _queue_asks(self, t: str) -> bool:
+        """Whether a pull asks for it and no client: its message is not being sent."""
+        around = (ev for ev, _ in reversed(self.context.calls[t]) if ev in ("pull", "send"))
+        return next(around, "") == "pull"
+
+    def _grant(self, t: str, name: str, messages: int) -> None:
+        c = self._named(name)
+        if c is None:
+            return
+        if self.state.get("limited", c):
+            self._granting[t] = (name, messages)
+        else:
+            self._binds("ask_to_resume", t, c)
+
+    def _settle(self, event: HostOperation) -> None:
+        """Whoever returns has said nothing that it has not seen to."""
+        t = event.thread
+        c = self._named(event.new["sub"]) if event.cell == "pull" else None
+        if c is not None:
+            self.take("end_pull", t=t, c=c)
+        self.take("settle", t=t)
+
+    def check_end(self) -> None:
+        """Raises `NotThat` if anybody has still to see to what it said, or an invariant does not hold."""
+        for t in self.members("Thread"):
+            self.take("settle", t=t)
+        for t, (name, messages) in self._granting.items():
+            raise NotThat(f"{t} grants {name} {messages}, and does not add it to the credit")
+        super().check_end()
 
     def _attempt_failed(self, t: str) -> None:
         """It may be tried again, and restores its credit only after its return: the next call must find it restored."""
@@ -412,9 +481,9 @@ class Consumers(Follower):
             self._unsettled.add(t)
 
     def _send(self, t: str, name: str) -> None:
-        found = [c for c, each in self._consumers.items() if each.name == name]
-        if found:
-            self.take("send", t=t, c=found[-1])
+        c = self._named(name)
+        if c is not None:
+            self.take("send", t=t, c=c)
 
     def _lock(self, event: HostOperation) -> str:
         t, begins = event.thread, event.what == "acquire"
@@ -437,6 +506,7 @@ class Consumers(Follower):
             self.state.put("limited", name, allowance is not None)
             for each in ("allowance", "credit", "granted"):
                 self.state.put(each, name, allowance or 0)
+            self.state.put("said", name, allowance != 0)
             wants = self.state.get("pushed") and allowance != 0
             self.state.put("wish", name, "WORK" if wants else "NOTHING")
         return name
@@ -453,7 +523,7 @@ class Consumers(Follower):
 
     def _all(self, event: HostOperation, kind: str) -> str:
         if linking(event) and event.new.list_name == f"{self.queue}.All":
-            return self.take("join", t=event.thread, c=self._of(event.new.consumer))
+            return self._binds("join", event.thread, self._of(event.new.consumer))
         if kind == "marked" and event.writes and event.owner.list_name == f"{self.queue}.All":
             return self.take("leave", c=self._of(event.owner.consumer))
         return ""
@@ -470,13 +540,28 @@ class Consumers(Follower):
             return self._obtain(event.thread, c)
         return ""
 
+    def _binds(self, action: str, t: str, c: str, **more: int) -> str:
+        """Take a step after which the thread may have to see to it that the consumer wants messages, or none."""
+        self._asking[t].add(c)
+        return self.take(action, t=t, c=c, **more)
+
+    def _sees_to_it(self, t: str) -> None:
+        """What a thread said of a consumer is so at this moment of its call: that is enough, whatever it has read."""
+        for c in self._asking[t].copy():
+            for action in ("find_it_wanting", "find_it_unable", "find_it_pausing"):
+                self.takes(action, t=t, c=c)
+            if not self.state.get("resuming", t, c) and not self.state.get("pausing", t, c):
+                self._asking[t].discard(c)
+
     def _wishes(self, event: HostOperation, c: str) -> str:
         self.touched("wish", c)
         if event.new is None:
             return self.take("close", t=event.thread, c=c)
-        if event.what == "set":
+        if not event.examined:
             raise NotThat(f"no step writes what {c} wants without a compare-and-set")
-        return self.take("want" if event.new else "want_nothing", c=c)
+        if event.new:
+            return self.take("want", c=c)
+        return self.take("run_out" if self._queue_asks(event.thread) else "want_nothing", c=c)
 
     def _pays(self, event: HostOperation, c: str) -> str:
         t = event.thread
@@ -489,11 +574,12 @@ class Consumers(Follower):
             return self.take("pay", t=t, c=c)
         granted = self._granting.pop(t, None)
         if granted is not None:
-            if granted != (event.owner.name, event.by):
-                raise NotThat(f"{t} grants {granted[0]} {granted[1]}, and adds {event.by} to {c}")
-            return self.take("grant", c=c, n=event.by)
-        if self.context.call(t, "attempt") is None and not self.state.get("paid", t):
-            return self.take("grant", c=c, n=event.by)  # the program stands for a client's grant
+            name, messages = granted
+            if name != event.owner.name or event.by > messages:
+                raise NotThat(f"{t} grants {name} {messages}, and adds {event.by} to {c}")
+            if event.by < messages:
+                self._granting[t] = (name, messages - event.by)
+            return self._binds("grant", t, c, n=event.by)
         if event.by != 1:
             raise NotThat(f"{t} restores {event.by} to {c}")
         return self.take("restore", t=t, c=c)

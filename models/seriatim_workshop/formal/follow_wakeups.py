@@ -6,11 +6,15 @@ from typing import Any
 
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import wants
-from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.follower import (
+    CALLS,
+    Follower,
+    Participants,
+    linking,
+    queue_of,
+    value,
+)
 from seriatim_workshop.formal.recorder import HostOperation
-
-CALLS = ("enqueue", "release", "dequeue", "check_status", "pull", "work_desired", "close")
-"""The calls at whose end their thread is bound to nothing."""
 
 Node = Any
 """A node, an entry or a consumer of the module under test, which may be a mutant."""
@@ -320,17 +324,16 @@ class WakeupFollower(Follower):
         if pulls:
             self.takes("find_nothing", t=t, c=c)
 
-    def _leave(self, t: str, d: str) -> None:
-        """The thread asks last whether one of higher priority wants work: if so, it leaves the message to it."""
+    def _leave(self, t: str, d: str, m: str) -> None:
+        """The thread asks whether one of higher priority that selects it wants work: if so, it is left to that one."""
         c = self._looks[t]
-        entry = value(self._consumers[c].pointer).entry
         others = self._left_to(t)
         if others:
             self.take("leave_it_rather_to", t=t, d=others[0], e=d)
         elif self.state.get("walking", t) and self.state.get("todo", t, c):
-            self.take("leave_it_to", t=t, c=c, d=d, m=entry.message.id)
+            self.take("leave_it_to", t=t, c=c, d=d, m=m)
         elif self.state.get("phase", c) == "LOOKING" and self.state.get("runs", c) == t:
-            self.take("find_it_left", t=t, c=c, d=d, m=entry.message.id)
+            self.take("find_it_left", t=t, c=c, d=d, m=m)
 
     def _left_to(self, t: str) -> list[str]:
         return [d for d in self._consumers if self.state.get("left_to", t, d)]
@@ -375,7 +378,9 @@ class WakeupFollower(Follower):
             self._refit(t)
             return taken
         elif kind == "wants_work" and event.new and self._looks.get(t) not in (None, c):
-            self._leave(t, c)
+            entry = value(self._consumers[self._looks[t]].pointer).entry
+            if wants(consumer, entry):
+                self._leave(t, c, entry.message.id)
         return ""
 
     def _lock(self, event: HostOperation, kind: str) -> str:

@@ -14,13 +14,8 @@ from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.theory import SYSTEMS, Claim, TransitionSystem, load
 
 TURNS = "whose turn it is among a target's consumers is outside: `handover` knows targets, not their consumers (WK-10)"
-WISHES = (
-    "`consumers` asks for credit only where a consumer begins to want (WK-9); "
-    "nobody is obliged to want, or to stop"
-)
 ACCEPTED = {
     "published-look-then-acquire": "that a higher consumer comes first is not said (WK-4)",
-    "wants-without-credit": WISHES,
     "starts-at-the-head": "with whom a push begins is outside: in no system does the list of all have an order (SO-7)",
     "served-until-dry": TURNS,
     "turns-by-number": TURNS,
@@ -29,9 +24,7 @@ ACCEPTED = {
     "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",
     "youngest-first": "`wakeups` does not say who of equals is notified",
     "housekeeping-leaves-it": "no system obliges housekeeping to drop what has expired",
-    "granted-in-silence": "no system obliges a thread that grants credit to resume the consumer",
     "job-for-what-is-gone": "a job too many is no step that a system forbids",
-    "pause-is-not-heard": "no system obliges a call that pauses to lower the flag",
     "refusal-ends-the-call": "a call that has failed has not returned, and no system obliges it to",
 }
 """Mutants of which no execution leaves a system -> why: what they break lies outside of all systems."""

@@ -23,6 +23,10 @@ Call = tuple[str, dict[str, Any]]
 """An operation that has been called and has not returned: its event and the fields of its invocation."""
 
 
+CALLS = ("enqueue", "release", "dequeue", "check_status", "pull", "work_desired", "close")
+"""The calls at whose end their thread is bound to nothing."""
+
+
 class Named(Protocol):
     """What has a name: a consumer."""
 

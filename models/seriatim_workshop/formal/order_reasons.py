@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seriatim_workshop.formal.followed import TURNS, WISHES
+from seriatim_workshop.formal.followed import TURNS
 
 REASONS = {
     "NodeList.next": "a marked node may stay linked in `nodes` as long as it likes; what is handed out is read again",
@@ -16,16 +16,11 @@ REASONS = {
     ),
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
-    "QueueConsumerManager._move": (
-        "no system speaks of a flag and a list together (WK-9); the first schedules do not show it otherwise"
-    ),
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
-    "Queue.grant": "no system obliges a grant to add credit, or to resume whom it was for (WK-9)",
     "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
     "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
     "PullQueue._arrived": "browsers are outside `wakeups`",
-    "PullQueue.deliver_single_message": WISHES,
     "WorkSet.take": "a take may find nothing; who then waits for ever for a permit ends the execution",
     "ConsumerTarget.process": TURNS,
     "Connection.run": "a run too many, or one that never ends, makes no step that a system forbids",

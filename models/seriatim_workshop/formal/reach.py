@@ -133,6 +133,7 @@ HINTS: dict[str, list[str]] = {
     "entries/broken/advance_by_value": [*TAKING, "release", "rewind"],
     "entries/broken/set_free_in_silence": [*TAKING, "join", "set_free", "release"],
     "entries/broken/join_the_owned": [*TAKING, "join"],
+    "consumers/broken/end_pull_broke": ["begin_to_admit", "join", "want", "pay", "obtain", "end_pull"],
     "wakeups/broken/look_then_rest": [
         *WALKING, "find_interest", "notify", "wake", "draw", "begin_pull", "show_rest", "begin_look",
         "scan", "find_nothing", "run_dry", "pass_on",
@@ -238,6 +239,9 @@ def _begin_consumers(state: Concrete) -> None:
     for c in state.members["Consumer"]:
         for name in ("credit", "granted"):
             state.put(name, c, state.get("allowance", c))
+        able = not state.get("limited", c) or state.get("allowance", c) != 0
+        state.put("said", c, able)
+        state.put("wish", c, "WORK" if able and state.get("pushed") else "NOTHING")
 
 
 def _begin_wakeups(state: Concrete) -> None:

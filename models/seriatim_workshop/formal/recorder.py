@@ -19,7 +19,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-WRITES = frozenset({"set", "cas", "add", "acquire", "release"})
+WRITES = frozenset({"set", "exchange", "cas", "add", "acquire", "release"})
 
 
 @dataclass(slots=True)
@@ -29,14 +29,14 @@ class HostOperation:
     step: int
     thread: str
     what: str
-    """get, set, cas, add, acquire, release, now; new, when a cell is made; or record"""
+    """get, set, exchange, cas, add, acquire, release, now; new, when a cell is made; or record"""
     cell: str
     """The name of the cell, of the lock or semaphore, or of the record."""
     owner: Any
     """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner.
     Any: it is the reference's own object, or a mutant's."""
     old: Any
-    """The value expected by a compare-and-set, or replaced by a set. Any: whatever cells hold."""
+    """The value expected by a compare-and-set, or found by an exchange. Any: whatever cells hold."""
     new: Any
     """The value read, written or added; of a record its fields."""
     ok: bool = True
@@ -45,22 +45,28 @@ class HostOperation:
     kind: str = field(init=False)
     """The last part of the cell's name."""
     writes: bool = field(init=False)
-    """Whether it changed a shared object: a cell, a lock or a semaphore."""
+    """Whether it changed a shared object: a cell, a lock or a semaphore. An exchange may find what it brings."""
 
     def __post_init__(self) -> None:
         self.kind = self.cell.rpartition(".")[2]
-        self.writes = self.ok and self.what in WRITES
+        found = self.what == "exchange" and self.old is not None and self.old == self.new
+        self.writes = self.ok and self.what in WRITES and not found
+
+    @property
+    def examined(self) -> bool:
+        """Whether it writes in one step with a look at what was there, so that nobody changes that in between."""
+        return self.what in ("cas", "exchange")
 
     @property
     def by(self) -> int | None:
         """By how much it changed a number, added to or exchanged; None if it was overwritten."""
         if self.what == "add":
             return int(self.new)
-        return int(self.new - self.old) if self.what == "cas" else None
+        return int(self.new - self.old) if self.examined else None
 
     def __str__(self) -> str:
         operation = f"{self.cell}.{self.what}" if self.what != "record" else f"record {self.cell}"
-        change = f"({self.old!r} -> {self.new!r})" if self.what == "cas" else f"({self.new!r})"
+        change = f"({self.old!r} -> {self.new!r})" if self.examined else f"({self.new!r})"
         return f"{self.thread}: {operation}{change}{'' if self.ok else ' failed'}"
 
 
@@ -93,7 +99,7 @@ class RecordedCell(Generic[T]):
 
     def get_and_set(self, value: T) -> T:
         old = self._inner.get_and_set(value)
-        self._note("set", value, old)
+        self._note("exchange", value, old)
         return old
 
     def get_and_add(self: RecordedCell[int], amount: int) -> int:
