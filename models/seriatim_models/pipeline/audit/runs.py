@@ -263,7 +263,9 @@ class Completions(msgspec.Struct):
         """The item; an event with what those before it imply."""
         if not isinstance(item, Placed) or item.complete:
             return item
-        completion = self.of.setdefault(item.run, Completion())
+        completion = self.of.get(item.run)
+        if completion is None:
+            completion = self.of[item.run] = Completion()
         return Placed(item.run, completion(item.event), True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from seriatim_models.history.event import Event
@@ -38,11 +39,15 @@ NOBODY = Holder()
 """Whoever holds it: of an event that says nothing of that."""
 
 
+_holder = lru_cache(4096)(Holder)
+"""The same object for the same names: every property asks of nearly every event, and few act at a time."""
+
+
 def holder(event: Event) -> Holder:
     """Who acts in an event."""
     if event.ch is not None:
-        return Holder(event.conn, event.ch, event.gen)
-    return Holder(event.conn, None, None, event.ctag or event.proc)
+        return _holder(event.conn, event.ch, event.gen)
+    return _holder(event.conn, None, None, event.ctag or event.proc)
 
 
 class ConsumerKey(NamedTuple):

@@ -381,7 +381,8 @@ class LogReader(SequentialProperty[Logs]):
 
     def _take(self, state: Logs, event: Event) -> None:
         """Take in an event of a topic."""
-        topic = state.topics.setdefault((event.q, event.part), PartitionState())
+        of = event.q, event.part
+        topic = state.topics.get(of) or state.topics.setdefault(of, PartitionState())
         if event.ev in ("declare", "consume"):
             attempts = event.args.get("max_attempts")
             if isinstance(attempts, int):
@@ -406,7 +407,8 @@ class LogReader(SequentialProperty[Logs]):
                     self._confirmed(state, topic, event, event.pos)
             case _:
                 state.members.setdefault((event.q, event.ctag), {})[member(event)] = None
-                reader = topic.readers.setdefault(reader_key(event), ReaderState())
+                name = reader_key(event)
+                reader = topic.readers.get(name) or topic.readers.setdefault(name, ReaderState())
                 self._read(state, topic, reader, event)
 
     def _confirmed(self, state: Logs, topic: PartitionState, event: Event, pos: int) -> None:

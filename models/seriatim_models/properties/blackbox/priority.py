@@ -144,9 +144,12 @@ class _RankPass(OrderPass):
             self.state.declared.setdefault(event.q, event)
 
     def _ended(self, q: str, a: Available, known: Known | None, until: Event | None) -> None:
-        declared, of = self.state.declared.get(q), place(known, until)
+        declared = self.state.declared.get(q)
+        if declared is None:
+            return
+        of = place(known, until)
         prio = of.line.prio
-        if declared is None or prio is None or of.line.key is not None:
+        if prio is None or of.line.key is not None:
             return
         lane = self._lane(q)
         order = self.order(lane)

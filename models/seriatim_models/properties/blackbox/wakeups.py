@@ -149,9 +149,12 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             state.doubts.take(event)
             if event.lvl == "model" or event.t is None:
                 continue
-            state.end = max(state.end, event.t)
+            if event.t > state.end:
+                state.end = event.t
             if event.q:
-                queue = state.queues.setdefault(event.q, Idle(blind=state.lost))
+                queue = state.queues.get(event.q)
+                if queue is None:
+                    queue = state.queues[event.q] = Idle(blind=state.lost)
                 if queue.latest is None or event.t > queue.now:
                     queue.now, queue.latest = event.t, event
             elif state.latest is None or event.t > state.common:
