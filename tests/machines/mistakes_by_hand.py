@@ -888,5 +888,132 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
      """            self.settle(delivery, True)
             self._handle(delivery)
 """),
+    ("q-level-counted-from-the-top", "priority-gap", "SO-5", "queue",
+     "        return self._by_rank[-1 - level].add(message, state)",
+     "        return self._by_rank[level].add(message, state)"),
+    ("q-immediate-in-the-else", "push-taken-meanwhile", "IM-1", "queue",
+     """            self._arrived(entry)
+        if message.immediate:
+            self.undelivered(entry)
+""",
+     """            self._arrived(entry)
+        elif message.immediate:
+            self.undelivered(entry)
+"""),
+    ("h-newest-first", "handover-in-turn", "WK-12", "handover",
+     """            if self._waiting.compare_and_set(waiting, waiting[1:]):
+                return waiting[0]
+""",
+     """            if self._waiting.compare_and_set(waiting, waiting[:-1]):
+                return waiting[-1]
+"""),
+    ("c-consume-registers-first", "consume-while-failing", "outcome", "client",
+     """            raise Misuse("a consumer has a tag: without one it is a get's delivery")
+""",
+     """            raise Misuse("a consumer has a tag: without one it is a get's delivery")
+        with self._lock:
+            self._consumers[tag] = callback
+"""),
+    ("c-cancel-forgets-first", "consume-and-cancel", "CH-4", "client",
+     """        self._call(
+            "cancel",
+            lambda c: self.server.cancel(c, tag),
+            lambda: self._consumers.pop(tag, None),
+        )
+""",
+     """        with self._lock:
+            self._consumers.pop(tag, None)
+        self._call("cancel", lambda c: self.server.cancel(c, tag))
+"""),
+    ("c-second-close-returns-at-once", "publish-when-closed", "AP-1", "client",
+     """        self._end(Closed(200, "closed by the application"), tell=True)
+        with self._lock:
+            while not self._gone:
+""",
+     """        with self._lock:
+            if self._closed is not None:
+                return
+        self._end(Closed(200, "closed by the application"), tell=True)
+        with self._lock:
+            while not self._gone:
+"""),
+    ("w-block-from-the-end", "raises-under-auto-ack", "CH-2", "workpool",
+     "            block = [queue.popleft() for _ in range(min(self.block, len(queue)))]",
+     "            block = [queue.pop() for _ in range(min(self.block, len(queue)))]"),
+    ("b-get-from-the-end", "limits-of-others", "outcome", "broker",
+     "        return self._hand_out(channel, queue.ready.pop(0), None, auto_ack)",
+     "        return self._hand_out(channel, queue.ready.pop(), None, auto_ack)"),
+    ("b-turn-given-up-before-it-is-known", "consumers-in-turn", "outcome", "broker",
+     """                consumer = next((c for c in queue.consumers if c.may_take(item)), None)
+                if consumer is None:
+                    continue
+                queue.ready.remove(item)
+                queue.consumers.remove(consumer)
+                queue.consumers.append(consumer)
+""",
+     """                if not queue.consumers:
+                    continue
+                queue.consumers.append(queue.consumers.pop(0))
+                consumer = next((c for c in reversed(queue.consumers) if c.may_take(item)), None)
+                if consumer is None:
+                    continue
+                queue.ready.remove(item)
+"""),
+    ("l-tail-read-twice", "log-batch", "outcome", "log",
+     """        tail = self.tail.get()
+        place = self.start_of_next(position, tail)
+        if place == tail:
+            return None
+""",
+     """        place = self.start_of_next(position, self.tail.get())
+        if place == self.tail.get():
+            return None
+"""),
+    ("l-asked-only-if-it-consumes", "log-stop-and-news", "outcome", "log",
+     """        with self._lock:
+            self._stopping = True
+            self._news.notify()
+""",
+     """        with self._lock:
+            if self._state.get() != CONSUMING:
+                return
+            self._stopping = True
+            self._news.notify()
+"""),
+    ("l-parked-read-to-the-size", "log-replay-disk-fails", "LC-6", "log",
+     """        with self._parks:
+            end = self._parked_to
+        while offset < end.offset:
+""",
+     """        with self._parks:
+            end = ChainEnd(storage.size(self._parking), 0)
+        while offset < end.offset:
+"""),
+    ("l-chain-begins-anew", "log-backlog", "outcome", "log",
+     "            self._segment, self._end = self._segment + 1, ChainEnd(0, self._end.check)",
+     "            self._segment, self._end = self._segment + 1, ChainEnd(0, 0)"),
+    ("l-commit-from-where-it-was", "log-parked-and-stopped", "LC-6", "log",
+     """        self._position.set(position)
+        self.attempts = 0
+        self._save()
+""",
+     """        failed = self.attempts
+        self._position.set(position)
+        self.attempts = 0 if position == self.topic.tail.get() else failed
+        self._save()
+"""),
+    ("f-stop-wakes-first", "fair-stop-twice", "FQ-4", "fair",
+     """        if not self._stopping.get_and_set(True):
+            self.tokens.release()
+""",
+     """        if not self._stopping.get():
+            self.tokens.release()
+            self._stopping.set(True)
+"""),
+    ("f-round-from-the-end", "fair-starve", "outcome", "fair",
+     """        for slot in self.slots:
+            self._visit(slot)""",
+     """        for slot in reversed(self.slots):
+            self._visit(slot)"""),
 ]  # fmt: skip
 """A name; then, as in `PLANTED`, the program, what catches the mistake in it, module, text there, and text instead."""

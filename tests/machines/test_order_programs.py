@@ -863,6 +863,33 @@ def recover("""),
             self._on_reply(frame)
         if frame.error is not None:
             self.shut"""),
+    ("rpc-two-callers", "RPC-1", "client",
+     """        while call.reply is None:
+            self._wait(call)
+        if call.reply.error""",
+     """        while call.reply is None:
+            self._wait(call)
+            call = self._active or call
+        if call.reply.error"""),
+    ("channels-in-turn", "outcome", "workpool",
+     "            self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns",
+     "            self._ready.appendleft(key)"),
+    ("log-state-spoilt", "LC-8", "log",
+     '''        topic.claim(name)
+        try:
+            parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+            self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+            """Where the parking file's last record ends; under `_parks`."""
+            if state is None:
+                self._save()
+''',
+     """        topic.claim(name)
+        try:
+            if state is None:
+                self._save()
+            parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
+            self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
+"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

@@ -23,13 +23,13 @@ scenario = CLIENT_PROGRAMS.scenarios(ClientScene)
 
 @scenario("RPC-1", traces=16)
 def rpc_two_callers(scene: ClientScene) -> None:
-    """Two threads call on one channel.
+    """Two threads call on one channel, and each is handed its own reply.
 
-    Bounds: Two callers, one call each. A third waits as the second does.
+    Bounds: Two callers, one call each; one message, which the second gets. A third waits as the second does.
     """
-    (ch,) = scene.client()
+    (ch,) = scene.client(messages=1)
     scene.spawn(lambda: ch.basic_qos(1), "A")
-    scene.spawn(lambda: ch.basic_qos(2), "B")
+    scene.spawn(lambda: ch.basic_get("q"), "B")
 
 
 @scenario("RPC-1", traces=1800)
@@ -929,6 +929,33 @@ def limits_of_others(scene: ClientScene) -> None:
     scene.at(second, lambda x: server.consume(x, "q", "v"))
     scene.at(second, lambda x: server.qos(x, 2, False))
     scene.spawn(lambda: first.basic_ack(2), "A")
+
+
+@scenario("CH-1 CH-2 CH-4 QS-1", traces=14)
+def channels_in_turn(scene: ClientScene) -> None:
+    """Two channels have work for one thread: the one that has been ready longer has its turn; the other has more.
+
+    Bounds: Two deliveries on the first channel, one on the second, which is there when the first callback has its reply
+    on that channel; whichever callback is next gets the only message of another queue. Blocks of one.
+    """
+    first, second = scene.client(channels=2, block=1)
+
+    def fill(x: ServerChannel) -> None:
+        for queue in ("q", "r", "s"):
+            scene.server.declare_queue(x, queue)
+        for queue in ("q", "q", "r", "s"):
+            scene.server.publish(x, "", queue, scene.message(scene.fresh()))
+
+    scene.at(first, fill)
+
+    def on_delivery(channel: reference.Channel, delivery: Delivery) -> None:
+        if channel is first and delivery.delivery_tag == 1:
+            second.basic_qos(0)
+        else:
+            channel.basic_get("s")
+
+    scene.consuming(first, "q", on_delivery)
+    scene.consuming(second, "r", on_delivery)
 
 
 @scenario("QS-1 QS-2", traces=2)

@@ -1589,7 +1589,8 @@ def log_state_spoilt(scene: LogScene) -> None:
     """A state file is not what was written to it when it is read again: it is said to be damaged, and nothing else.
 
     When it is put back the channel is opened, on the same topic if that was open.
-    Bounds: Sequential; the files of a topic, of a channel and of its parking file, each in six ways.
+    Bounds: Sequential; the files of a topic, of a channel and of its parking file, each in six ways; with the last one
+    the channel's own was taken away, and is not written.
     """
 
     scene.backlog(b"m1")
@@ -1598,12 +1599,14 @@ def log_state_spoilt(scene: LogScene) -> None:
     name = names[scene.world.choose(len(names))]
     files = scene.storage.survivors()
     whole = files[name]
+    if name == "c.parking":
+        del files["c.channel"]
     files[name] = SPOILT[scene.world.choose(len(SPOILT))](whole)
     scene.storage = MemoryDisk(files)
     with scene.refused(scene.lib.Damaged):
         scene.topic = scene.open()
         scene.channel()
-    changed = scene.storage.survivors()[name] != files[name]
+    changed = scene.storage.survivors() != files
     scene.world.host.record(
         "recovery", before="", after="x" if changed else "", aside="", spoilt=True, refused=True
     )

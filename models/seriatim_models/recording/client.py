@@ -187,7 +187,10 @@ def frame_of(channel: Channel, frame: Frame) -> dict[str, object]:
 
 
 def converse(record: Record, method: Callable[..., R], channel: Channel, call: Call) -> R:
-    """Record ``cli_call``: invoke; ok, with the number of the call that the reply is for; or fail, with the reason."""
+    """Record ``cli_call``: invoke; ok, with the number of the call that the reply is for; or fail, with the reason.
+
+    If what is returned is not what the reply says, it is for no call: 0.
+    """
     fields = call_of(channel, call)
     record("cli_call", ph="invoke", **fields, op=call.op)
     try:
@@ -196,7 +199,8 @@ def converse(record: Record, method: Callable[..., R], channel: Channel, call: C
         late = type(error).__name__ == "CallTimeout"
         record("cli_call", ph="fail", **fields, why="no reply in time" if late else str(error))
         raise
-    record("cli_call", ph="ok", **fields, got=call.reply.call if call.reply else 0)
+    reply = call.reply
+    record("cli_call", ph="ok", **fields, got=reply.call if reply and value is reply.value else 0)
     return value
 
 
