@@ -489,7 +489,9 @@ STATEFUL = (CONTAINER, TUPLE, VIEW)
 
 
 def made_for_class(method: types.FunctionType) -> bool:
-    """Whether it is a method that `dataclasses` or `attrs` has made."""
+    """Whether it is a method that `dataclasses` or `attrs` has made, of which nothing is observed."""
+    if MARK in method.__globals__:
+        return False
     file = method.__code__.co_filename
     return file == "<string>" or file.startswith("<attrs generated ") or of_attrs(method)
 

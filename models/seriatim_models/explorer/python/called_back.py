@@ -98,14 +98,19 @@ def looked_up(obj: Any, write: bool, site: int, operation: Callable[[], Any]) ->
         looking.pop()
 
 
-def with_lookups(equal: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An `__eq__` of the program, behind which a lookup that has called it goes on in a step of its own."""
+def with_lookups(method: Callable[..., Any], special: str) -> Callable[..., Any]:
+    """An `__eq__` of the program, behind which a lookup that has called it goes on in a step of its own.
 
-    @functools.wraps(equal)
-    def compared(left: Any, right: Any) -> Any:
-        result = equal(left, right)
+    A `__hash__` comes before all that a lookup reads: there it does only if others have run since it was announced.
+    """
+    always = special == "__eq__"
+
+    @functools.wraps(method)
+    def compared(*operands: Any) -> Any:
         ex, thread = running()
-        if ex is not None and thread is not None and ex.looking.get(thread):
+        before = -1 if ex is None or always else ex.steps
+        result = method(*operands)
+        if ex is not None and thread is not None and ex.looking.get(thread) and ex.steps != before:
             touch_contents(*ex.looking[thread][-1])
         return result
 

@@ -333,7 +333,8 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
         if made.counterexample is not None and made.counterexample.end == "failed":
             made.traceback = search.traceback
         return made
-    made.why = made.why.replace("and nothing changes", "perhaps for ever: a livelock is suspected")
+    suspected = ("and nothing changes", "perhaps for ever: a livelock is suspected")
+    made.why, made.untested = made.why.replace(*suspected), made.untested.replace(*suspected)
     if made.unseen:
         made.untested = (
             f"{made.unseen[0]}, and this is not observed. "

@@ -72,8 +72,10 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     if not isinstance(kind, type):
         return kind  # of a metaclass that makes something else
     give_hash(kind)
-    if isinstance(own := vars(kind).get("__eq__"), types.FunctionType):
-        type.__setattr__(kind, "__eq__", with_lookups(own))
+    for special in ("__eq__", "__hash__"):
+        own = vars(kind).get(special)
+        if isinstance(own, types.FunctionType) and own is not stable_hash:
+            type.__setattr__(kind, special, with_lookups(own, special))
     ex = now.execution
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
         ex.need(LIFETIMES, 0)
@@ -118,6 +120,7 @@ HOOKS: dict[str, Any] = {
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
         "scoped": Scoped, "scoped_async": ScopedAsync,
+        "with_lookups": lambda method: with_lookups(method, method.__name__),
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

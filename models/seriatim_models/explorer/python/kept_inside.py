@@ -574,6 +574,12 @@ PARTS: dict[types.ModuleType, tuple[str, ...]] = {
 """The classes and functions of a module that are rewritten, where it is not all of them."""
 
 
+def twinned(module: types.ModuleType, names: tuple[str, ...]) -> None:
+    """Run these functions of a module, where it has them, in their rewritten form from now on."""
+    _TWINNED[id(vars(module))] = module
+    PARTS[module] = names
+
+
 def observed_twin(function: Any) -> Any:
     """The rewritten form of a function of the library that goes through what it is given; None for all others."""
     module = _TWINNED.get(id(function.__globals__))
@@ -581,7 +587,7 @@ def observed_twin(function: Any) -> Any:
         return None
     if module not in _twins:
         _twins[module] = _rewritten_functions(module)
-    return _twins[module].get(function.__qualname__)
+    return _twins[module].get(function.__code__.co_qualname)
 
 
 def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
@@ -589,8 +595,10 @@ def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
     real = _without_dunders(module)
     own = {
         name: value for name, value in real.items()
-        if isinstance(value, type | types.FunctionType) and value.__module__ == module.__name__
-        and name in PARTS.get(module, (name,))
+        if name in PARTS.get(module, (name,)) and (
+            getattr(value, "__globals__", None) is vars(module)  # whatever module and name somebody gave it
+            or (isinstance(value, type) and value.__module__ == module.__name__)
+        )
     }  # fmt: skip
     changed = {"get_ident": get_ident, "c_make_encoder": EncoderOfC}
     real.update({name: value for name, value in changed.items() if name in real})

@@ -41,7 +41,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from seriatim_models.explorer.model.operations import Footprint, Thread
-from seriatim_models.explorer.python.rewrite import SITES
+from seriatim_models.explorer.python.rewrite import MADE, SITES
 
 VALUE, CONTAINER, INSTANCE, CLASS, MODULE, NATIVE, OPAQUE, TUPLE, VIEW = range(9)
 """Kinds of objects: no state; contents; attributes; a class; a module; a primitive of ours; state inside C code;
@@ -158,6 +158,8 @@ def where(site: int) -> str:
     place = SITES[site]
     if not site:
         return "code in C"
+    if place.path == MADE:
+        return f"{place.function.rpartition('.')[2]} of a dataclass"
     return f"{pathlib.PurePath(place.path).name}:{place.line}"
 
 

@@ -30,6 +30,7 @@ from seriatim_models.explorer.python.kept_inside import (
     weak_containers,
 )
 from seriatim_models.explorer.python.lifetimes import Finalizer, WeakReference, gc_module, proxy
+from seriatim_models.explorer.python.made_methods import observe_dataclasses
 from seriatim_models.explorer.python.places import OF_EXECUTION, ObjectRecord
 from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
@@ -62,13 +63,28 @@ def _copied(module: types.ModuleType) -> types.ModuleType:
 
 
 REBOUND: dict[str, tuple[str, ...]] = {
-    "dataclasses": ("dataclass", "make_dataclass", "_process_class", "_get_field", "_is_type"),
+    "dataclasses": (
+        "dataclass",
+        "make_dataclass",
+        "_process_class",
+        "_get_field",
+        "_is_type",
+        "_create_fn",
+        "_init_fn",
+        "_repr_fn",
+        "_frozen_get_del_attr",
+        "_cmp_fn",
+        "_hash_fn",
+        "_hash_add",
+        "_hash_set_none",
+        "_hash_exception",
+    ),
     "enum": ("global_enum",),
     "inspect": ("getmodule",),
     "pkgutil": ("resolve_name", "get_data"),
     "typing": ("get_type_hints",),
 }
-"""Functions that look for the modules of classes, which may be observed ones, in `sys.modules`."""
+"""Functions that look for the modules of classes, which may be observed ones, in `sys.modules`, or make methods."""
 
 
 def rebound(module: types.ModuleType, modules: Modules) -> types.ModuleType:
@@ -85,6 +101,7 @@ def rebound(module: types.ModuleType, modules: Modules) -> types.ModuleType:
         function.__kwdefaults__ = real.__kwdefaults__
         own[name] = function
     if "_process_class" in own:
+        observe_dataclasses(own)
         own["_process_class"] = _without_a_hash(own["_process_class"])
     return copy
 

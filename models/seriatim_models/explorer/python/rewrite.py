@@ -70,6 +70,9 @@ COMPARE = {
     ast.In: "contains", ast.NotIn: "not_contains",
 }  # fmt: skip
 
+MADE = "<string>"
+"""The file of the methods that `dataclasses` makes."""
+
 MODULE_TOKEN = "__s_module__"
 """The global that stands for the module where a rebound global is an access."""
 

@@ -31,6 +31,7 @@ from seriatim_models.explorer.python.accesses import MARK, get, now, shows, touc
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution, Search
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
+from seriatim_models.explorer.python.made_methods import observe_attrs
 from seriatim_models.explorer.python.places import OF_EXECUTION
 from seriatim_models.explorer.python.provided import (
     ABSENT,
@@ -316,6 +317,8 @@ class Sandbox:
         if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         module = outside(lambda: importlib.import_module(name))
+        if name.partition(".")[0] in ("attr", "attrs"):
+            observe_attrs()
         if _is_namespace(module):
             # Its attributes are modules, which may be observed: of the real one they would be the real ones.
             known = {n: v for n, v in vars(module).items() if n.startswith("__")}
