@@ -75,6 +75,20 @@ def test_a_folder_has_a_page_for_each_cell_and_what_it_links(run: Any) -> None:
     )
 
 
+def test_universes_are_chosen_by_names_and_patterns(run: Any) -> None:
+    def programs(*patterns: str) -> int:
+        named = [word for pattern in patterns for word in ("--universe", pattern)]
+        cells = table(run, "matrix", "push", "--depth", "0", "--jobs", "1", *named)["cells"]
+        return sum(cell["programs"] for cell in cells)
+
+    two, holding, inside = programs("two"), programs("holding"), programs("inside-*")
+    assert min(two, holding, inside) > 0
+    assert programs("two", "holding", "holdin*") == two + holding
+    names = [u.name for u in SYSTEMS["push"].universes if u.name.startswith("inside-")]
+    assert programs(*names) == inside
+    assert programs("!inside-*") + inside == programs()
+
+
 def test_every_wrong_program_up_to_some_can_be_stepped_through(run: Any) -> None:
     arguments = (
         "matrix",

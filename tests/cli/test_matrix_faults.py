@@ -47,6 +47,8 @@ def counted(run: Any, *arguments: str) -> dict[str, Any]:
         (("matrix", "pul"), "there is no system 'pul'; did you mean 'pull'?"),
         (("matrix", "nothing"), "there is no system 'nothing'; "),
         (("matrix", "fair", "--universe", "x"), "fair has no universe 'x'; known are "),
+        (("matrix", "fair", "--universe", "!x*"), "fair has no universe 'x*'; known are "),
+        (("matrix", "fair", "--universe", "!*"), "fair has no universe '*'; known are "),
         (("matrix", "fair", "--mutant", "x"), "there is no mutant 'x'"),
         (("matrix", "push", "--pair", "settle two: ; steal A | job"), "push has no call 'steal'"),
         (("matrix", "push", "--pair", "two subscribe A"), "is no program: MODE UNIVERSE"),
@@ -262,6 +264,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /
     ("sent", "jobs"),
     [
         (signal.SIGINT, "2"),
+        (signal.SIGTERM, "2"),
         pytest.param(signal.SIGKILL, "2", marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, "1", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, "1", marks=pytest.mark.slow),
@@ -273,13 +276,13 @@ def test_stopped_it_goes_on_where_it_was(run: Any, sent: signal.Signals, jobs: s
     while lines_of(journal) < 30:
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    if sent == signal.SIGINT:
-        os.killpg(process.pid, sent)  # as a terminal does
-    else:
+    if sent == signal.SIGKILL:
         process.send_signal(sent)
+    else:
+        os.killpg(process.pid, sent)  # as a terminal and `timeout` do
     out, err = process.communicate(timeout=60)
     assert left_of(process.pid) == []
-    if sent == signal.SIGINT:
+    if sent != signal.SIGKILL:
         assert process.returncode == 130
         assert "Interrupted: the same command goes on." in out
         assert "Traceback" not in err
@@ -292,15 +295,25 @@ def test_stopped_it_goes_on_where_it_was(run: Any, sent: signal.Signals, jobs: s
 
 @linux
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
-def test_ctrl_c_while_states_are_found_ends_it(jobs: str) -> None:
+@pytest.mark.parametrize(
+    ("sent", "jobs", "code"),
+    [
+        pytest.param(signal.SIGINT, "1", 130, marks=pytest.mark.slow),
+        (signal.SIGINT, "2", 130),
+        (signal.SIGTERM, "2", 143),
+    ],
+)
+def test_asked_to_stop_while_states_are_found_it_ends(
+    sent: signal.Signals, jobs: str, code: int
+) -> None:
     process = begun("push", "--depth", "9", "--jobs", jobs)
     time.sleep(4)
     assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, sent)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert err.strip().splitlines()[-1] == "seriatim: interrupted"
+    assert process.returncode == code
+    said = {130: "interrupted", 143: "terminated"}[code]
+    assert err.strip().splitlines()[-1] == f"seriatim: {said}"
     assert "Traceback" not in err
     assert left_of(process.pid) == []
 

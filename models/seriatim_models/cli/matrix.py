@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -55,7 +56,13 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
 @number_option("--threads", "Calls at once.", click.IntRange(2, 3), 2)
 @number_option("--jobs", "Processes [dim](as many as there are processors)[/].", COUNT)
 @number_option("--budget", "Stop each system after so long.", POSITIVE, metavar="SECONDS")
-@click.option("--universe", "universes", multiple=True, metavar="NAME", help="Only this one.")
+@click.option(
+    "--universe",
+    "universes",
+    multiple=True,
+    metavar="NAME",
+    help="Only this one; 'ranks*': these; '!ranks*': the others.",
+)
 @click.option("--journal", metavar="FILE", help="Keep the results of one system here instead.")
 @click.option("--fresh", is_flag=True, help="Begin again, whatever a journal holds.")
 @click.option(
@@ -109,7 +116,8 @@ def matrix(
     with StopRequest() as stop:
         for name in chosen:
             processes = jobs or os.cpu_count() or 1
-            run = Run(name, depth, threads, processes, budget, universes, stop, mutant_id or "")
+            named = _universes(name, universes)
+            run = Run(name, depth, threads, processes, budget, named, stop, mutant_id or "")
             if campaign is not None:
                 runs.append(run.campaign(campaign, master))
             else:
@@ -167,13 +175,23 @@ def _systems(
         if not chosen:
             raise UsageError(f"mutant {mutant_id!r} changes {changed}, which none of these runs")
     for name in chosen:
-        known = [u.name for u in SYSTEMS[name].universes]
-        for universe in universes:
-            if universe not in known:
-                raise UsageError(
-                    f"{name} has no universe {universe!r}; known are {', '.join(known)}"
-                )
+        _universes(name, universes)
     return chosen
+
+
+def _universes(system: str, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The universes that names choose, patterns as of a shell, or all but these behind ``!``. Raises `UsageError`."""
+    from seriatim_models.matrix.systems import SYSTEMS
+
+    known = [u.name for u in SYSTEMS[system].universes]
+    out: list[str] = []
+    for pattern in patterns:
+        named, but = pattern.removeprefix("!"), pattern.startswith("!")
+        found = [name for name in known if fnmatchcase(name, named) != but]
+        if not found or not any(fnmatchcase(name, named) for name in known):
+            raise UsageError(f"{system} has no universe {named!r}; known are {', '.join(known)}")
+        out += found
+    return tuple(dict.fromkeys(out))
 
 
 def _document(runs: Sequence[MatrixRun]) -> bytes:

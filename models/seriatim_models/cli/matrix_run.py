@@ -25,7 +25,8 @@ def journal_path(system: str, depth: int, threads: int, *names: str) -> Path:
     from seriatim_models.matrix.work import code_digest
 
     parts = [system, str(depth), str(threads), *filter(None, names), code_digest()]
-    return JOURNALS / f"{'-'.join(parts)}.jsonl"
+    name = "-".join(parts).replace("!", "not-").replace("*", "all")
+    return JOURNALS / f"{name}.jsonl"
 
 
 def _known(journal: Journal, fresh: bool) -> list[Done]:

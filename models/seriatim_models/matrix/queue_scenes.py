@@ -508,10 +508,10 @@ def _inside(table: Mapping[str, ApiCall]) -> tuple[QueueUniverse, ...]:
 PUSH_UNIVERSES = (*UNIVERSES, *_inside(PUSH))
 PULL_UNIVERSES = (
     *UNIVERSES,
-    *_inside(PULL),
     _universe("ranks", "the higher one first", (HIGH, PLAIN), (M, M)),
     _universe("ranks-credit", "the higher one can take no more", (HIGH_ONE, PLAIN), (M, M)),
     _universe("ranks-selector", "the higher one wants another", (HIGH_SELECTOR, PLAIN), (M, X)),
+    *_inside(PULL),  # the longest, so a budget cuts these off first
 )
 
 

@@ -30,23 +30,41 @@ def end_with(parent: int) -> None:
             os._exit(1)
 
 
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+"""Signals for the parent that come to its whole process group, from a terminal, `timeout` or a service manager."""
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Begin processes with `STOPPING` blocked: one that came before `leave_to_parent` would end them, or be printed."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def leave_to_parent() -> None:
+    """Have `STOPPING` do nothing here, also what came since the process began. Called in the child."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+
+
 class ShieldedProcesses(ProcessPoolExecutor):
-    """A pool whose processes begin with Ctrl-C blocked: one that came before `_begin` would print a traceback."""
+    """A pool whose processes begin `shielded`."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Submit a call, for which a process may be started."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with shielded():
             return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
 def processes(
     jobs: int, begin: Callable[..., None] | None = None, *given: Any
 ) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool whose processes leave Ctrl-C to this one, and are ended with it, or when the body is left.
+    """Give a pool whose processes leave `STOPPING` to this one, and are ended with it, or when the body is left.
 
     They are spawned, not forked: they share nothing with this process. Each calls `begin` first, with what is given.
     """
@@ -63,14 +81,14 @@ def processes(
         manager = cast("threading.Thread | None", pool._executor_manager_thread)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in working:
-            process.terminate()
+            process.kill()
         # It closes the pipe into which the interpreter would write at its end: a traceback, if it did so meanwhile.
         if manager is not None:
             manager.join()
 
 
 def _begin(parent: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_to_parent()
     end_with(parent)
     gc.freeze()  # what the imports have left need not be looked at again
     if begin is not None:

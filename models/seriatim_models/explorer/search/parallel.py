@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle  # its error only: what may not go to another process
-import signal
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.model.guard import refused
 from seriatim_models.explorer.model.program import Limits
 from seriatim_models.explorer.model.watchdog import watched
+from seriatim_models.explorer.search.child_process import leave_to_parent, shielded
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import (
     add_counts,
@@ -314,7 +314,8 @@ class WorkerPool:
         for _ in range(jobs):
             mine, its = context.Pipe()
             process = context.Process(target=work, args=(its, runner), daemon=True)
-            process.start()
+            with shielded():
+                process.start()
             its.close()
             self.workers.append((process, mine))
             self.idle.append(mine)
@@ -325,7 +326,7 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         for process, connection in self.workers:
             connection.close()
-            process.terminate()
+            process.kill()
             process.join()
 
     @property
@@ -446,7 +447,7 @@ def search_below(task: dict[str, Any], parent: Runner, seconds: float | None = N
 
 def work(connection: Connection, parent: Runner) -> None:
     """A worker: one message with tasks after another."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator gets it and ends its workers
+    leave_to_parent()  # the coordinator ends its workers
     with watched(parent.limits.seconds):
         _work_watched(connection, parent)
 

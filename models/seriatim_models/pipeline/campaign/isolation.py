@@ -148,8 +148,8 @@ def _do_items(
     others.close()
     # Sent to all processes of a group, when Ctrl-C is typed or Spark ends its workers: our end would be taken for the
     # item's. We end with our parent.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     end_with(parent)
     while True:
         try:
