@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ DATA = Path(__file__).parent.parent / "data"
 EXAMPLE = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/example.py'}"
 CLIENTS = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/clients.py'}"
 RECORDING = str(DATA / "rabbit-classic-competing.jsonl.gz")
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SPARK = {
     "audit": ["audit", RECORDING, "--engine", "spark", "--out", "OUT/tables"],
     "stream": ["stream", str(DATA), "--out", "OUT/stream", "--idle", "600"],
@@ -30,6 +32,11 @@ SPARK = {
 }
 ENDURE = ["-m", "seriatim_workshop.endure", "--rate", "1000", "--out", "OUT/endure"]
 BEGIN = "import seriatim_models.start as s; print(flush=True); s.main()"
+OF_MAKE = "import sys; sys.argv[0] = '-m'; import runpy, seriatim_workshop; print(flush=True); "
+OF_MAKE += (
+    "runpy.run_module('seriatim_workshop.' + sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+"""As `python -m seriatim_workshop.NAME` does it, with a line when a signal is heard."""
 DRAWS = int(os.environ.get("SERIATIM_SIGNALS", "12"))
 COMMANDS: dict[str, list[str]] = {
     "audit": ["audit", RECORDING, "--engine", "local", "--json", "OUT/a.json", "--html", "OUT/a.html"],
@@ -43,12 +50,38 @@ COMMANDS: dict[str, list[str]] = {
     "conform clients": ["conform", "--exec", CLIENTS, "--clients", "3", "--seconds", "5", "--out", "OUT/c"],
     "conform python": ["conform", "--python", "queue:Queue", "--seconds", "5", "--out", "OUT/c"],
     "record": ["record", "--exec", CLIENTS, "--clients", "3", "--seconds", "5", "--out", "OUT/r.jsonl"],
+    "record under faults": [
+        "record", "--system", "OUT/planted.toml", "--setting", "before", "--faults", "kill,pause,cut",
+        "--python", "planted_client:PlantedClient", "--seconds", "5", "--out", "OUT/f.jsonl",
+    ],
     "matrix": ["matrix", "pool", "--depth", "1", "--jobs", "2", "--json", "OUT/a.json"],
     "vectors": ["vectors", "fill", "--folder", "OUT/vectors"],
     "tour": ["tour", "--out", "OUT/tour"],
     "bugs": ["bugs", "--out", "OUT/bugs"],
     "demo": ["demo"],
 }  # fmt: skip
+PLANTED = f"""
+format = "seriatim-system/1"
+id = "planted"
+title = "a queue with a log"
+origin = "this folder"
+reach = "127.0.0.1:{{port}}"
+start = ["{sys.executable}", "{CONFORMANCE / "planted_server.py"}", "{{port}}", "{{data}}"]
+
+[setting.before]
+options = ["before"]
+survives = ["kill", "pause", "cut"]
+settled = ["kill"]
+"""
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join([*sys.path, str(CONFORMANCE)])}
+COMMANDS_OF_MAKE: dict[str, list[str]] = {
+    "soak": ["soak", "20"],
+    "chaos": ["systems.chaos", "beanstalkd/memory", "--out", "OUT/chaos"],
+    "conform": ["systems.run", "queue.Queue", "--seconds", "10", "--out", "OUT/c", "--table", "OUT/s.md"],
+    "planted": ["planted.run", "--seeds", "1", "--out", "OUT/planted", "--table", "OUT/p.md"],
+    "right": ["right", "--n", "200"],
+}  # fmt: skip
+"""What `make` runs, without the command line."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: 137}
 """As a shell sees them: also where it is the signal itself that ends it, while it is loaded or unloaded."""
 
@@ -99,19 +132,38 @@ def left_of(mark: str, seconds: float) -> list[bytes]:
 def test_whenever_a_signal_comes_a_command_ends_as_declared(draw: int, tmp_path: Path) -> None:
     drawn = random.Random(draw)
     what = drawn.choice(sorted(COMMANDS))
-    number = drawn.choice(sorted(CODES))
+    ends_as_declared(drawn, what, [sys.executable, "-c", BEGIN, *COMMANDS[what]], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(not SUPERVISED, reason="there is no subreaper here")
+@pytest.mark.parametrize("draw", range(DRAWS // 2))
+@pytest.mark.parametrize("what", COMMANDS_OF_MAKE)
+def test_whenever_signals_come_what_make_runs_ends_as_declared(
+    what: str, draw: int, tmp_path: Path
+) -> None:
+    if what == "chaos" and shutil.which("beanstalkd") is None:
+        pytest.skip("beanstalkd is not installed here, and chaos would do that")
+    words = [sys.executable, "-c", OF_MAKE, *COMMANDS_OF_MAKE[what]]
+    ends_as_declared(random.Random(f"{what}/{draw}"), what, words, tmp_path)
+
+
+def ends_as_declared(drawn: random.Random, what: str, words: list[str], folder: Path) -> None:
+    """Run a command and send it a signal at a drawn moment, and maybe some more while it is ending."""
+    numbers = [drawn.choice(sorted(CODES))]
     after = drawn.choice((drawn.uniform(0.05, 0.5), drawn.uniform(0.05, 6)))
-    mark = f"SERIATIM_DRAW={os.getpid()}-{draw}"
-    arguments = [
-        a.replace("OUT", str(tmp_path), 1) if a.startswith("OUT") else a for a in COMMANDS[what]
-    ]
+    numbers += drawn.choices(sorted(CODES)[:2], k=drawn.choice((0, 0, 1, 3)))
+    pauses = [drawn.choice((0.0, drawn.uniform(0, 0.5))) for _ in numbers]
+    mark = f"SERIATIM_DRAW={os.getpid()}-{drawn.random()}"
+    (folder / "planted.toml").write_text(PLANTED, encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, "-c", BEGIN, *arguments],
+        [word.replace("OUT", str(folder), 1) if word.startswith("OUT") else word for word in words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=tmp_path,
-        env={**os.environ, "SERIATIM_DRAW": mark.split("=")[1]},
+        cwd=folder,
+        env={**os.environ, "SERIATIM_DRAW": mark.split("=")[1], **ENVIRONMENT},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         try:
@@ -120,18 +172,21 @@ def test_whenever_a_signal_comes_a_command_ends_as_declared(draw: int, tmp_path:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=after)
             over = process.poll() is not None
-            process.send_signal(number)
             began = time.monotonic()
+            for number, pause in zip(numbers, pauses, strict=True):
+                process.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(pause)
             _, errors = process.communicate(timeout=60)
             took = time.monotonic() - began
         finally:
             process.kill()
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-    case = f"{what}: {number.name} after {after:.2f} s"
+    case = f"{what}: {', '.join(number.name for number in numbers)} after {after:.2f} s"
     assert "Traceback" not in errors, f"{case}\n{errors}"
-    assert over or code in (CODES[number], 0, 1, 2, 3), f"{case}: {code}\n{errors}"
+    assert over or code in ({CODES[n] for n in numbers} | {0, 1, 2, 3}), f"{case}: {code}\n{errors}"
     assert took < 20, f"{case}: ended after {took:.0f} s"
-    assert faults(tmp_path) == [], case
+    assert faults(folder) == [], case
     left = left_of(mark, 10)
     assert left == [], f"{case}: {left}"
 

@@ -29,11 +29,12 @@ from seriatim_models.cli.listing import listing
 from seriatim_models.cli.matrix import matrix
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
-from seriatim_models.cli.running import INTERRUPTED, checked_outputs, run_command
+from seriatim_models.cli.running import checked_outputs, run_command
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
 from seriatim_models.cli.vectors import vectors
+from seriatim_models.ending import WORDS
 
 
 @click.group(
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     checked_outputs()
     code = run(arguments)
-    if code == INTERRUPTED:
+    if code in WORDS:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what it started is being ended
     sys.exit(code)
 

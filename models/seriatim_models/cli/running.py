@@ -20,13 +20,12 @@ import rich_click as click
 
 from seriatim_models.cli.console import WIDTH_LEAST
 from seriatim_models.cli.usage_errors import UsageError, in_words, sentence_of
+from seriatim_models.ending import INTERRUPTED, TERMINATED, Terminated
 from seriatim_models.extras import lacking
 from seriatim_models.files import message_of, not_text, text_of
 from seriatim_models.report.visible import one_line, shortened, visible
 
 INTERNAL_ERROR = 70
-INTERRUPTED = 130
-TERMINATED = 143
 USAGE = 2
 IN_TASK = re.compile(r"^seriatim_models\.pipeline\.errors\.PipelineError: (.+)$", re.MULTILINE)
 """A sentence in the traceback of a Spark task."""
@@ -39,10 +38,6 @@ _handle, _kill = signal.signal, os.kill
 
 class OutputError(Exception):
     """Standard output or standard error took no more. No `OSError`: libraries end the process with code 1 at those."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as an exception: commands leave as they do at Ctrl-C."""
 
 
 class _Output(io.FileIO):

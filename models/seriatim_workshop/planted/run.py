@@ -20,6 +20,7 @@ import msgspec
 from seriatim_models.conformance.judging import default_profile
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
+from seriatim_models.files import write_whole
 from seriatim_workshop.planted import log_mistakes, mistakes
 
 MISTAKES = {
@@ -176,12 +177,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in asked.names or known:
         for seed in asked.seeds:
             run = planted_run(name, seed)
-            (asked.out / f"{name}.{seed}.json").write_bytes(msgspec.json.encode(run))
+            write_whole(asked.out / f"{name}.{seed}.json", msgspec.json.encode(run))
             found = f"{run.property} in {run.commands} commands" if run.property else "nothing"
             print(f"{name} seed {seed}: {found}, {run.again} again, {run.seconds:g} s", flush=True)
     runs = [run for name in known for run in saved(asked.out, name)]
     if asked.table is not None:
-        asked.table.write_text(table(runs), encoding="utf-8")
+        write_whole(asked.table, table(runs).encode())
     print(recall(runs))
     planted = [run for run in runs if run.name not in RIGHTS]
     right = all(not run.property for run in runs if run.name in RIGHTS)

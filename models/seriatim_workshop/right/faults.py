@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seriatim_models.files import write_whole
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.right.broker import (
@@ -722,7 +723,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{time.monotonic() - begun:.0f} s", file=sys.stderr)
     text = page(counts, seeds)
     if args.table:
-        args.table.write_text(text, encoding="utf-8")
+        write_whole(args.table, text.encode())
     else:
         print(text)
     return 0

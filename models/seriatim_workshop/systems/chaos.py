@@ -35,6 +35,7 @@ from seriatim_models.conformance.faults.description import SystemDescription
 from seriatim_models.conformance.faults.nemesis import NETWORK
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
+from seriatim_models.files import write_whole
 from seriatim_models.history import Header, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
@@ -387,7 +388,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in chosen(asked.cases):
         row = run_case(case, asked.seed, asked.out, asked.factor)
         kept = asked.out / f"{case.id.replace('/', '-')}.row.json"
-        kept.write_bytes(msgspec.json.encode(row))
+        write_whole(kept, msgspec.json.encode(row))
         print(summary(row), flush=True)
         news += [f"{row.id} violates {p}" for p in row.violates if p not in case.known]
         news += [f"{row.id} ended early: {row.ended}"] if row.ended else []
@@ -396,7 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = [asked.out / f"{case.id.replace('/', '-')}.row.json" for case in CASES]
         rows = [msgspec.json.decode(p.read_bytes(), type=ChaosRow) for p in paths if p.exists()]
         before = asked.table.read_text(encoding="utf-8").partition(HEADING)[0]
-        asked.table.write_text(before + "\n".join(table(rows)) + "\n", encoding="utf-8")
+        write_whole(asked.table, (before + "\n".join(table(rows)) + "\n").encode())
     for each in news:
         print(f"NEW: {each}", file=sys.stderr)
     return 1 if news else 3 if missed else 0

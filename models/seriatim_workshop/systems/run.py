@@ -26,6 +26,7 @@ from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.python_child import PythonChild
 from seriatim_models.conformance.search import SearchBounds, SearchOutcome, search
 from seriatim_models.conformance.system import System
+from seriatim_models.files import write_whole
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.systems import servers
 from seriatim_workshop.systems.adapters import TARGET
@@ -239,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for listed in chosen(asked.systems):
         begun = time.monotonic()
         row = run_system(listed, bounds)
-        (asked.out / f"{listed.id}.row.json").write_bytes(msgspec.json.encode(row))
+        write_whole(asked.out / f"{listed.id}.row.json", msgspec.json.encode(row))
         print(summary(row, time.monotonic() - begun), flush=True)
         news += [f"{row.id}: {p}" for p in row.violates if p not in listed.known]
         missed += [row.id] if row.not_run and asked.systems else []
@@ -247,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = [saved(asked.out, listed) for listed in SYSTEMS.values()]
         page = asked.table.read_text(encoding="utf-8") if asked.table.exists() else ""
         _, heading, chaos = page.partition(CHAOS)
-        asked.table.write_text(table(rows) + heading + chaos, encoding="utf-8")
+        write_whole(asked.table, (table(rows) + heading + chaos).encode())
     for each in news:
         print(f"NEW: {each} was not known to be violated", file=sys.stderr)
     return 1 if news else 3 if missed else 0
