@@ -25,6 +25,10 @@ SUPERVISED = sys.platform == "linux"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 GRACE = 0.3
 """Seconds between asking the command to end and killing what is left, if nobody says another number."""
+MARK = "SERIATIM_CHILD"
+"""A variable of what is started to be tested, by which its processes are found."""
+FIRST_KILLED = b"1000"
+"""Of what fills memory (proc_pid_oom_score_adj(5)): it is killed, and not who tests it."""
 NOT_STARTED = 127
 """The exit code if the command cannot be run, as in a shell; the reason is on standard error."""
 ORPHANED = signal.SIGHUP
@@ -52,6 +56,9 @@ def main(grace: str, *arguments: str) -> int:
             PR_SET_PDEATHSIG, signal.SIGKILL
         )  # if this process is killed, with nobody to watch
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if MARK in os.environ:
+            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb", 0) as file:
+                file.write(FIRST_KILLED)
         try:
             os.execvp(arguments[0], arguments)
         except OSError as error:

@@ -93,7 +93,7 @@ FORKS = """
         ("    say(id=number, ok=True); say(id=number, ok=True)", "is answered already"),
         ("    say(id=number + 10**6, ok=True)", "was not asked or is answered already"),
         ("    say(id='x', ok=True)", "answered 'x', which was not asked"),
-        ("    while True: say(ev='deliver', ch=request.get('ch'), m='m', dtag=1)", "wrote more than"),
+        ("    while True: say(ev='deliver', ch=request.get('ch'), m='m', dtag=1)", "pushed more than 10,000"),
         ("    while True: sys.stdout.write('x' * 4096)", "line longer than 65,536 bytes"),
         ("    print('Hello!', flush=True)", "no JSON object"),
         ("    say(ev='deliver', ch=999, m='m', dtag=1)", "on channel 999, which nobody opened"),

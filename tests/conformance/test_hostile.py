@@ -77,7 +77,10 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
         ),
     ],
 )
-def test_rejects_a_bad_beginning(program: Program, source: str, kind: str, message: str) -> None:
+def test_rejects_a_bad_beginning(
+    program: Program, source: str, kind: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ChildProcess, "starting", PATIENCE)
     begun = time.monotonic()
     with pytest.raises(Fault, match=message) as caught:
         ChildProcess(program(source), patience=PATIENCE)

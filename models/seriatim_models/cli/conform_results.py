@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from seriatim_models.conformance.meanings import DECLARED
 from seriatim_models.conformance.profiles import SYSTEMS, Profile
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import Script, write_script
-from seriatim_models.conformance.selftest import self_test, speed
+from seriatim_models.conformance.selftest import NO_TIME, self_test, speed
 from seriatim_models.conformance.system import Declaring, System
 from seriatim_models.history import Header, HistoryError, write_history
 from seriatim_models.properties.base import Finding, Verdict
@@ -230,13 +231,15 @@ def _print_script(
     console.print(ShellCommand("  replay: ", command), crop=False)
 
 
-def self_tested(console: Console, system: System) -> bool:
-    """Run the self-test before a drive and print its result in a line; whether all checks hold."""
-    checks = list(self_test(system))
+def self_tested(console: Console, system: System, seconds: float) -> bool:
+    """Run the self-test before a drive, for so many seconds, and print its result in a line; whether all hold."""
+    checks = list(self_test(system, time.monotonic() + seconds))
     failed = [check for check in checks if check.why and not check.skipped]
     held = sum(not check.why for check in checks)
-    skipped = sum(check.skipped for check in checks)
+    late = sum(check.why == NO_TIME for check in checks)
+    skipped = sum(check.skipped for check in checks) - late
     counted = f"self-test of {system.name}: {held} checks hold, {skipped} it has no use for"
+    counted += f", {late} there was no time for" if late else ""
     if not failed:
         console.print(f"{escape(counted)}; now the drive")
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import bdb
 import os
 import shlex
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # Two, as there are two of those in whose place they stand.
 _NOWHERE = [open(os.devnull, "w", encoding="utf-8", errors="replace") for _ in range(2)]  # noqa: SIM115 - until the end
+for _file in _NOWHERE:
+    atexit.register(_file.close)
 
 
 def is_own(name: str) -> bool:

@@ -228,12 +228,13 @@ def _recorded(
         raise UsageError(str(error)) from error
     console.print(
         f"{quantity(recording.count, 'event')} in {out}: "
-        f"{quantity(run.commands, 'command')}, {run.unknown:,} of unknown outcome"
+        f"{quantity(run.commands, 'command')}, {run.unknown:,} of unknown outcome",
+        markup=False,
     )
     if system.one_at_a_time:
         console.print("it speaks seriatim-conform/1: its clients took turns")
     if run.fault:
-        console.print(f"{named} {run.why}", markup=False)
+        console.print(in_a_line(f"{named} {run.why}"), markup=False)
         return 1
     if not run.drained:
         why = f" ({run.undrained})" if run.undrained else ""

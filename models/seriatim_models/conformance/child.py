@@ -50,13 +50,12 @@ from seriatim_models.conformance.protocol import (
     as_push,
     parse,
 )
-from seriatim_models.supervisor import GRACE, SUPERVISED, supervised
+from seriatim_models.supervisor import GRACE, MARK, SUPERVISED, supervised
 
-MARK = "SERIATIM_CHILD"
 HASTE = 0.5
 """Seconds that are always waited for an answer."""
 STARTING = 10.0
-"""Seconds that the handshake of who is driven by several clients may take: a busy machine is slow to start one."""
+"""Seconds that the handshake may take: a busy machine is slow to start a program."""
 DYING = 2.0
 """Seconds that what was killed may take to be gone."""
 STDERR_KEPT = 2000  # bytes, the last ones, of which the last line is shown when the child fails
@@ -81,8 +80,8 @@ class ChildProcess:
     """
 
     exact = True
-    starting: float | None = None
-    """Seconds that the handshake may take; None for the patience of any answer."""
+    starting = STARTING
+    """Seconds that the handshake may take, if not more are allowed for any answer."""
 
     def __init__(
         self,
@@ -101,8 +100,7 @@ class ChildProcess:
             raise Fault("start", "cannot be started: the command is empty")
         self._patience, self._protocol = patience, protocol
         self._environment = dict(environment or {})
-        if protocol == CONCURRENT:
-            self.starting = max(patience, STARTING)
+        self.starting = max(patience, self.starting)
         self._slowest = 0.0
         self._ending = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -166,7 +164,7 @@ class ChildProcess:
         self._asked: dict[int, _Asked] = {}
         self._number = 0
         self._fault: Fault | None = None
-        self._budget = FLOOD_MAX
+        self._budget, self._pushed = FLOOD_MAX, 0
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._turn: threading.Lock | None = threading.Lock()
@@ -293,19 +291,20 @@ class ChildProcess:
             what = "without an id" if number is None else f"{number!r}{' once more' * again}"
             never = "" if turns or number is None else NEVER_ASKED
             raise Fault("garbage", f"answered {what}{when}{never}")
-        self._budget = FLOOD_MAX
+        self._budget, self._pushed = FLOOD_MAX, 0
         asked.message = message
         asked.done.set()
 
     def _push(self, push: Push) -> None:
+        self._pushed += 1
+        if self._pushed > PUSHES_MAX:
+            raise Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
         if self._protocol == CONCURRENT:
             receive = self._receivers.get(push.ch)
             if receive is None:
                 raise Fault("garbage", f"said {push.ev} on channel {push.ch}, which nobody opened")
             receive(push)
             return
-        if len(self._pushes) >= PUSHES_MAX:
-            raise Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
         self._pushes.append(push)
 
     def _read_errors(self, process: subprocess.Popen[bytes]) -> None:

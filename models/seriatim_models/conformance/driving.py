@@ -37,6 +37,8 @@ again makes histories that take minutes to judge.
 """
 GETS_AGAIN = 3
 """How often a queue that says that it is empty is asked again where something must be left."""
+DRAINING = 5.0
+"""Seconds that taking out what is left may take beyond the time of a script; what is left then may be there still."""
 
 
 class DrivenRun(msgspec.Struct, kw_only=True):
@@ -71,6 +73,8 @@ class _Driver:
         self.system = system
         self.exact = exact
         """Whether every effect is seen at its instant; not if commands are sent without waiting."""
+        self.latest = float("inf")
+        """The `time.monotonic` after which nothing more is taken out at the end."""
         self.run = DrivenRun(steps=[], events=[])
         self.channels: dict[int, _DrivenChannel] = {}
         self.place: dict[str, int] = {}  # message: its number in the order of publishing
@@ -888,7 +892,7 @@ class _Driver:
         for part in (0, 1) if "partitions" in self.system.can else (None,):
             step = ScriptStep(op="read", ch=DRAIN, q=q, ctag="drain", part=part)
             found = [self.read(step)]
-            while found[-1] and len(found) < limit:
+            while found[-1] and len(found) < limit and not self._late:
                 found.append(self.read(step))
             if found[-1] != "":
                 return False
@@ -913,6 +917,8 @@ class _Driver:
         if self.returned & self.ready and self._drained_open():
             return
         for ch in list(self.channels):
+            if self._late:
+                return
             if self._closes:
                 self._close(ScriptStep(op="close", ch=ch))
                 self.settled()
@@ -924,12 +930,18 @@ class _Driver:
         self.settled()
         limit = 2 * len(self.place) + 10
         for q in self._sent:
+            if self._late:
+                return
             self._ensure(DRAIN)
             take_out = self._get_all if "get" in self.system.can else self._consume_all
             if "read" in self.system.can:
                 take_out = self._read_all
             if take_out(q, limit):
                 self.record("note", q=q, args={"depth": 0})
+
+    @property
+    def _late(self) -> bool:
+        return time.monotonic() > self.latest
 
     def _timed_out(self) -> None:
         """Let everything come that has a delay; what has a time to live came, or never will."""
@@ -965,7 +977,7 @@ class _Driver:
                 continue
             self._ensure(DRAIN)
             self.settled()
-            if not self._get_all(q, 2 * len(self.place) + 10) or not self._sure:
+            if self._late or not self._get_all(q, 2 * len(self.place) + 10) or not self._sure:
                 continue
             if any(self.home.get(m) == q for m in self.ready):
                 self.record("note", q=q, args={"depth": 0})
@@ -973,13 +985,14 @@ class _Driver:
         return False
 
     def _get_all(self, q: str, limit: int) -> bool:
-        """Get until nothing is left; False if it refuses, or hands out more than was published (the history shows it).
+        """Get until nothing is left; False if it refuses, or time is over, or it hands out more than was published (the
+        history shows it).
 
         Where something must be left it is asked again, to tell what is lost from what was only not found.
         """
         missed = 0
         for _ in range(limit):
-            found = self.got(ScriptStep(op="get", ch=DRAIN, q=q))
+            found = None if self._late else self.got(ScriptStep(op="get", ch=DRAIN, q=q))
             if found is None:
                 return False
             if not found:
@@ -1001,14 +1014,14 @@ class _Driver:
             return False
         for _ in range(limit):
             self.settled()
-            if not self.channels[DRAIN].outstanding:
+            if not self.channels[DRAIN].outstanding or self._late:
                 break
             self._acknowledge_all(DRAIN)
         self._cancel(ScriptStep(op="cancel", ch=DRAIN, ctag=tag))
-        return True
+        return not self._late
 
     def _acknowledge_all(self, ch: int) -> None:
-        while self.channels[ch].outstanding:
+        while self.channels[ch].outstanding and not self._late:
             self._settle(ScriptStep(op="ack", ch=ch))
             if self.exact:
                 self.settled()
@@ -1041,6 +1054,7 @@ def drive_steps(system: System, steps: Sequence[ScriptStep], seconds: float) -> 
     timed = any(asked(step.delay, step.ttl) or step.op == "pass" for step in steps)
     exact = system.exact and not timed and all(step.wait for step in steps)
     driver = _Driver(system, exact)
+    driver.latest = until + DRAINING
     run = driver.run
     try:
         system.reset()

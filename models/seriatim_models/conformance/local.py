@@ -26,6 +26,7 @@ from seriatim_models.conformance.protocol import (
     Push,
     Request,
     abilities,
+    brief,
 )
 from seriatim_models.files import message_of
 
@@ -92,9 +93,9 @@ class Local:
             if refusal.closed:
                 why = str(refusal)
                 self._took(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
-            return Answer(ok=False, code=refusal.code, why=str(refusal))
+            return Answer(ok=False, code=refusal.code, why=brief(str(refusal)))
         except Unknown as why:
-            return Answer(ok=False, unknown=True, why=str(why))
+            return Answer(ok=False, unknown=True, why=brief(str(why)))
         except Exception as error:
             raise Fault("died", f"{request.op} raised {one_line(error)}") from error
         if request.op == "get":
@@ -347,8 +348,8 @@ def answer_of(value: object) -> Answer:
         else tuple(getattr(value, n, None) for n in ("m", "dtag", "redelivered", "expired"))
     )
     m, dtag, redelivered, expired = (*fields, None, None, None)[:4]
-    if not isinstance(m, str) or not m:
-        raise Fault("garbage", f"get returned {value!r}, which names no message")
+    if not isinstance(m, str) or not 0 < len(m) <= NAME_MAX:
+        raise Fault("garbage", f"get returned {value!r:.80}, which names no message")
     return Answer(m=m, dtag=dtag, redelivered=redelivered, expired=bool(expired))
 
 
@@ -363,7 +364,7 @@ def _counted(value: object) -> Answer:
     match value:
         case (int(ready), int(held)):
             return Answer(ready=ready, held=held)
-    raise Fault("garbage", f"count returned {value!r}, which is not (ready, held)")
+    raise Fault("garbage", f"count returned {value!r:.80}, which is not (ready, held)")
 
 
 def _read(value: object) -> Answer:
@@ -371,6 +372,6 @@ def _read(value: object) -> Answer:
     match value:
         case None:
             return Answer()
-        case (str(m), int(pos)) if m:
+        case (str(m), int(pos)) if 0 < len(m) <= NAME_MAX:
             return Answer(m=m, pos=pos)
-    raise Fault("garbage", f"read returned {value!r}, which is neither None nor (m, pos)")
+    raise Fault("garbage", f"read returned {value!r:.80}, which is neither None nor (m, pos)")

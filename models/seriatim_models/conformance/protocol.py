@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from seriatim_models.history.depth import TOO_DEEP, too_deep
+from seriatim_models.history.event import Int64
 
 VERSION = "seriatim-conform/1"
 CONCURRENT = "seriatim-conform/2"
@@ -92,6 +93,8 @@ LINE_MAX = 2**16  # bytes of one line of an implementation: a longer one is no a
 FLOOD_MAX = 2**22  # bytes that an implementation may write in answer to one request
 PUSHES_MAX = 10_000  # deliveries that one request may set off
 NAME_MAX = 200  # characters of a name
+WHY_MAX = 1_000  # characters of a reason; of a longer one the two ends are kept
+NAMES = ("m", "ctag", "q", "name", "version")
 
 
 class Fault(Exception):
@@ -101,8 +104,13 @@ class Fault(Exception):
     """
 
     def __init__(self, kind: str, why: str) -> None:
-        super().__init__(why)
+        super().__init__(brief(why))
         self.kind = kind
+
+
+def brief(why: str) -> str:
+    """A reason of somebody else's, not longer than it can be read."""
+    return why if len(why) <= WHY_MAX else f"{why[: WHY_MAX - 300]} ... {why[-295:]}"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -160,7 +168,7 @@ class Got(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One of several messages that were got at once."""
 
     m: str
-    dtag: int | None = None
+    dtag: Int64 | None = None
     redelivered: bool | None = None
 
 
@@ -171,10 +179,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ok: bool = msgspec.field(default_factory=lambda: True)  # made, so that it is always written
     unknown: bool = False
     """Nobody knows whether it has taken effect, or still will: its client is given up."""
-    code: int | None = None
+    code: Int64 | None = None
     why: str = ""
     m: str = ""
-    dtag: int | None = None
+    dtag: Int64 | None = None
     redelivered: bool | None = None
     expired: bool = False
     """Of what was got: the lease of who held it before had run out."""
@@ -182,10 +190,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was got, if several were asked for."""
     q: str = ""
     """Of `declare`: the queue that the reply names."""
-    ready: int | None = None
-    held: int | None = None
+    ready: Int64 | None = None
+    held: Int64 | None = None
     """Of `count`: how many messages of the queue are ready, and how many somebody holds."""
-    pos: int | None = None
+    pos: Int64 | None = None
     """In a log, the position of what was published or read."""
     served: list[int] = []
     """For dwrr the slots in the order of service, for dwrr-table how many of each."""
@@ -197,14 +205,14 @@ class Push(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     ev: str
-    ch: int = 0
+    ch: Int64 = 0
     ctag: str = ""
-    dtag: int | None = None
+    dtag: Int64 | None = None
     m: str = ""
     redelivered: bool | None = None
-    code: int | None = None
+    code: Int64 | None = None
     why: str = ""
-    t: int | None = None
+    t: Int64 | None = None
     """When it was seen, nanoseconds; for a drive that is not the only one at work."""
 
 
@@ -296,9 +304,12 @@ def _converted(message: dict[str, object], struct: type[S]) -> S:
         converted = msgspec.convert(message, struct)
     except msgspec.ValidationError as error:
         raise Fault("garbage", f"sent {shown(msgspec.json.encode(message))}: {error}") from None
-    for name in ("m", "ctag"):
-        if len(getattr(converted, name, "")) > NAME_MAX:
-            raise Fault("garbage", f"field {name}: longer than {NAME_MAX} characters")
+    for part in (converted, *getattr(converted, "batch", ())):
+        for name in NAMES:
+            if len(getattr(part, name, "")) > NAME_MAX:
+                raise Fault("garbage", f"field {name}: longer than {NAME_MAX} characters")
+    if why := getattr(converted, "why", ""):
+        return msgspec.structs.replace(converted, why=brief(why))
     return converted
 
 

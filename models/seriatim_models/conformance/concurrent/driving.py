@@ -41,6 +41,7 @@ UNEVEN = 0.001
 """Seconds, at the most, before every other command of a small workload: else who begins last is always first."""
 DRAINING = 120.0
 """Seconds that taking out what is left may take, of a system that may still be coming back."""
+LATE = "there was no more time"
 LAST_MESSAGES = 10
 """Messages that are published after all has healed, of which each must be found."""
 
@@ -98,6 +99,10 @@ class _Shared:
         self.returns = system.means.cancel == "returns"
         self.lock = threading.Lock()
         self.stop = threading.Event()
+        self.until = float("inf")
+        """The `time.monotonic` after which clients with commands of their own begin no other one."""
+        self.draining, self.drained_by = DRAINING, float("inf")
+        """Seconds for which queues are emptied at the end, and the `time.monotonic` when these are over."""
         self.run = ConcurrentRun()
         self.operations = 0
         self.incarnations = 0
@@ -116,6 +121,14 @@ class _Shared:
         """When the last delay and time to live is over, nanoseconds of `time.monotonic_ns`."""
         self.buried: list[_Begun] = []
         """The coming of dropped messages to the queue of the dead: it is certain when all is at rest."""
+
+    def late(self, since: float = float("inf")) -> bool:
+        """Whether the time is over in which queues are emptied, or what nobody has broken has given nothing `since`,
+        and no lease can be what keeps it back.
+        """
+        now = time.monotonic()
+        most = self.patience + (self.system.means.lease if self.leases else 0)
+        return now > self.drained_by or (not self.faulty and now - since > most)
 
     def operation(self) -> int:
         with self.lock:
@@ -766,7 +779,7 @@ class _WorkloadThread(threading.Thread):
             self._start_line.wait()
             at = time.monotonic()
             for command in workload.of_client(driven.number, shared.can):
-                if shared.stop.is_set():
+                if shared.stop.is_set() or time.monotonic() > shared.until:
                     break
                 if workload.commands and not workload.rate and self._chance.random() < 0.5:
                     time.sleep(self._chance.uniform(0, UNEVEN))
@@ -799,16 +812,20 @@ def run_workload(
     declares: Mapping[str, object] | None = None,
     patience: float = 5.0,
     names: str = "m",
+    seconds: float = float("inf"),
+    draining: float = DRAINING,
 ) -> ConcurrentRun:
     """Let the clients work, and drain the queues. What a broken system does becomes part of the result.
 
     `declares`: what is promised of each queue, the `args` of its `declare`.
     `patience`: how many seconds one operation may take; after that the system is given up as silent.
-    `names`: what the names of messages begin with.
+    `names`: what the names of messages begin with. `draining`: seconds that taking out what is left may take.
+    `seconds`: after so many clients with commands of their own begin no other one.
     """
     if "queues" not in system.can:
         workload = msgspec.structs.replace(workload, queues=1)
     shared = _Shared(system, workload, recording, names, patience)
+    shared.until, shared.draining = time.monotonic() + seconds, draining
     count = len(workload.commands) or workload.clients
     phases = workload.phases
     if workload.commands:
@@ -927,6 +944,7 @@ def _drained(shared: _Shared, driven: list[_DrivenClient], last: _DrivenClient) 
             each.closed()
         _time_passes(shared, last)
         limit = 2 * sum(c.published for c in driven) + LAST_MESSAGES
+        shared.drained_by = time.monotonic() + shared.draining
         emptied = _read_through if shared.log else _emptied
         shared.run.drained = all(emptied(shared, last, q, limit) for q in _queues(shared))
         last.closed()
@@ -1005,17 +1023,21 @@ def _queues(shared: _Shared) -> list[str]:
 
 def _read_through(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
     """Whether every partition of a log was read from its beginning to its end, as a group that was never there."""
-    until = time.monotonic() + DRAINING
+    since = time.monotonic()
     for part in (0, 1) if "partitions" in shared.can else (None,):
         where: dict[str, int] = {} if part is None else {"part": part}
         for _ in range(limit + 1):
             while last.connected() is None or (m := last.read(q, "drain", where)) is None:
                 shared.run.undrained = f"{q} could not be reached"
-                if time.monotonic() > until:
+                if shared.late(since):
                     return False
                 time.sleep(AGAIN)
+            since = time.monotonic()
             if not m:
                 break
+            if shared.late():
+                shared.run.undrained = LATE
+                return False
         else:
             return False
     shared.recording.record("note", q=q, args={"depth": 0})
@@ -1029,14 +1051,17 @@ def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
         return False
     note, run = shared.recording.record, shared.run
     found, missed, more = 0, 0, 0 if q.endswith(DEAD) else LAST_MESSAGES
-    until = time.monotonic() + DRAINING
-    while time.monotonic() < until and found <= limit:
+    since = time.monotonic()
+    while found <= limit:
+        if shared.late(since):
+            run.undrained = run.undrained or LATE
+            return False
         if last.connected() is None or (m := last.got(q)) is None:
             run.undrained = f"{q} could not be reached"
             time.sleep(AGAIN)
             continue
         if m:
-            found, missed = found + 1, 0
+            found, missed, since = found + 1, 0, time.monotonic()
             last.settled()
             continue
         missed += 1
@@ -1049,10 +1074,11 @@ def _emptied(shared: _Shared, last: _DrivenClient, q: str, limit: int) -> bool:
                 continue
             empty["held"] = 0
         elif missed <= GETS_AGAIN:
+            since = time.monotonic()
             continue
         if more and (("count" in shared.can) or (not run.unknown and shared.system.sync())):
             # Nobody holds anything, so at each of the gets that follow all is at rest: none may find nothing.
-            more = _last_messages(shared, last, q, more)
+            more, since = _last_messages(shared, last, q, more), time.monotonic()
             continue
         note("note", q=q, args=empty)
         run.undrained = ""
@@ -1069,11 +1095,11 @@ def _last_messages(shared: _Shared, last: _DrivenClient, q: str, more: int) -> i
         # All of them first, unless there may be no room for that.
         for _ in range(1 if shared.waits else more if left == more else 0):
             last._publish(ClientCommand(op="publish", q=int(q[1:])))
-            if last.client is None:
+            if last.client is None or shared.late():
                 return left
         shared.recording.record("note", q=q, args=rest)
         last.got(q)
         last.settled()
-        if last.client is None:
+        if last.client is None or shared.late():
             return left - 1
     return 0

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from seriatim_models.conformance.concurrent import driving
 from seriatim_models.conformance.concurrent.client import ConcurrentSystem
 from seriatim_models.conformance.concurrent.driving import FaultInjector, run_workload
 from seriatim_models.conformance.concurrent.streamed import StreamedRecording
@@ -52,6 +53,8 @@ SHORT, LONG = (0.02, 0.5), (0.5, 3.0)
 """Seconds that a fault lasts; of a cluster long enough for the other nodes to notice."""
 WELL = 1.0
 """Seconds that nodes have after a fault until the next workload, which shall not show what the fault did."""
+DRAINING = 10.0
+"""Seconds that taking out what is left of a workload without faults may take at the least, whatever the time."""
 LEFT = re.compile(r"w\d+m\d+\.\d+$")
 """The name of a message of some workload."""
 
@@ -205,7 +208,7 @@ def search_clients(
     """
     search = _Search(system, list(properties), patience, faults)
     outcome = search.outcome
-    until = time.monotonic() + seconds
+    until = search.until = time.monotonic() + seconds
     n = 0
     while not outcome.violated and time.monotonic() < until and (most is None or n < most):
         workload = drawn(seed, n, clients, system.can, faults)
@@ -213,8 +216,9 @@ def search_clients(
         search.try_one(workload)
         on_progress(outcome.runs)
     if outcome.workload is not None:
+        search.until = time.monotonic() + seconds
         try:
-            search.make_smaller(outcome.workload, time.monotonic() + seconds)
+            search.make_smaller(outcome.workload, search.until)
         except Fault as fault:
             outcome.failed = str(fault)
     outcome.findings = [tally.finding(id, system.name) for id, tally in search.tallies.items()]
@@ -233,6 +237,8 @@ class _Search:
         self.faults = faults
         self.disturbed = False
         """Whether nodes may still be finding each other after the faults of the last workload."""
+        self.until = float("inf")
+        """The `time.monotonic` until which workloads may run."""
         self.lasted = 0.0
         """Seconds that the last run took."""
         self.tallies: dict[str, FindingTally] = {}
@@ -248,6 +254,7 @@ class _Search:
             time.sleep(WELL)
         self.disturbed = bool(workload.faults) and self.faults is not None and self.faults.nodes > 1
         self.system.reset()
+        left = float("inf") if workload.faults else self.until - time.monotonic()
         names = f"w{self.outcome.runs + 1}m"
         with tempfile.TemporaryDirectory(prefix="seriatim-clients-") as folder:
             path = Path(folder) / "run.jsonl"
@@ -260,6 +267,8 @@ class _Search:
                     declares=self.faults.declares if self.faults else None,
                     patience=self.patience,
                     names=names,
+                    seconds=max(2 * self.lasted, left),
+                    draining=min(driving.DRAINING, max(DRAINING, left)),
                 )
             events = list(complete(read_history(path).events))
         for event in events:

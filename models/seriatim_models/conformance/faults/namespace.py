@@ -6,10 +6,10 @@ import os
 import subprocess
 import uuid
 
-from seriatim_models.conformance.child import MARK, reap
+from seriatim_models.conformance.child import reap
 from seriatim_models.conformance.faults.node import descendants
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
-from seriatim_models.supervisor import supervised
+from seriatim_models.supervisor import MARK, supervised
 
 
 class NamespaceHolder:

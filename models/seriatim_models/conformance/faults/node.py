@@ -16,9 +16,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seriatim_models.conformance.child import MARK, reap
+from seriatim_models.conformance.child import reap
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
-from seriatim_models.supervisor import SUPERVISED, supervised
+from seriatim_models.supervisor import MARK, SUPERVISED, supervised
 
 STARTING = 90.0
 """Seconds until a server must listen."""
