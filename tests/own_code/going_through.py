@@ -281,3 +281,68 @@ def right_values() -> None:
         assert list(last) == [1, 2]
 
     run(look, look)
+
+
+# -- an iterator that two threads have
+
+
+def taken(source: Any, look: Callable[[Any], object]) -> list[object]:
+    """What two threads take of one iterator, by thread."""
+    one, two = list[object](), list[object]()
+    threads = [
+        threading.Thread(
+            target=lambda given, found: found.append(look(given)), args=(source, found)
+        )
+        for found in (one, two)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [*one, *two]
+
+
+def first(source: Any) -> object:
+    for element in source:
+        return element
+    return None
+
+
+def wrong_who_is_next_in_a_list() -> None:
+    assert taken(iter([1, 2]), next) == [1, 2]
+
+
+def wrong_who_is_next_in_a_dict() -> None:
+    assert taken(iter({1: 1, 2: 2}.items()), first) == [(1, 1), (2, 2)]
+
+
+def wrong_who_is_next_from_the_end() -> None:
+    assert taken(reversed([2, 1]), first) == [1, 2]
+
+
+def wrong_who_is_next_in_a_map() -> None:
+    assert taken(map(abs, [1, 2]), first) == [1, 2]
+
+
+def wrong_who_is_next_of_pairs() -> None:
+    assert taken(enumerate("ab"), first) == [(0, "a"), (1, "b")]
+
+
+def wrong_who_is_next_in_a_generator() -> None:
+    """ValueError, too: the other is in it."""
+    assert taken((n for n in (1, 2)), next) == [1, 2]
+
+
+def wrong_who_has_all() -> None:
+    assert taken(iter([1, 2]), list) == [[1, 2], []]
+
+
+def right_each_element_is_taken_once() -> None:
+    assert sorted(taken(iter([1, 2]), next)) == [1, 2]  # type: ignore[type-var]
+    assert sorted(taken(map(abs, [1, 2]), next)) == [1, 2]  # type: ignore[type-var]
+
+
+def right_an_iterator_of_each_thread() -> None:
+    numbers, found = [1, 2], list[object]()
+    run(lambda: found.append(next(iter(numbers))), lambda: found.append(first(reversed(numbers))))
+    assert sorted(found) == [1, 2]  # type: ignore[type-var]

@@ -61,7 +61,7 @@ from seriatim_models.explorer.python.iterations import (
     ELEMENTS_CALLED,
     SPECIAL,
     CalledByC,
-    Iteration,
+    HeldIteration,
     callee,
     filling,
     gone_through,
@@ -459,7 +459,7 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
     """An object is made."""
     if kind is reversed and len(args) == 1:
         touch_contents(args[0], False, site)  # C code asks for its length
-        return Iteration(args[0], reversed(args[0]), site)
+        return HeldIteration(args[0], reversed(args[0]), site)
     if kind in LAZY:
         return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):

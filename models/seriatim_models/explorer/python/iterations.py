@@ -31,6 +31,7 @@ from seriatim_models.explorer.python.called_back import compared_by_python, runs
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
     CONTAINER,
+    CONTENTS,
     INSTANCE,
     NATIVE,
     OPAQUE,
@@ -39,6 +40,7 @@ from seriatim_models.explorer.python.places import (
     VALUE,
     VIEW,
     kind_of,
+    where,
 )
 
 C_FUNCTIONS = (
@@ -115,6 +117,21 @@ class Iteration:
 
     def __length_hint__(self) -> int:
         return 0 if self.real is None else operator.length_hint(self.real)
+
+
+class HeldIteration(Iteration):
+    """An iterator that a program asked for, of which several threads may take elements: where it stands is a place."""
+
+    def __init__(self, container: Any, real: Iterator[Any] | None, site: int) -> None:
+        super().__init__(container, real, site)
+        ex = now.execution
+        self.record = None
+        if ex is not None and ex.current is not None:
+            self.record = ex.record(self, f"iterator of {where(site)}", True)
+
+    def stands(self) -> list[Any]:
+        """Each element that is taken moves it."""
+        return [] if self.record is None else [(self.record, CONTENTS, True)]
 
 
 class Iterables(Iteration):
@@ -361,6 +378,8 @@ def in_one_go(ex: PythonExecution, arguments: tuple[Any, ...], site: int) -> Non
     accesses: list[Any] = []
     for each in iterations:
         accesses += contents(ex, each.container, getattr(each, "writes", False), site)
+        if isinstance(each, HeldIteration):
+            accesses += each.stands()
     if accesses:
         ex.touch_all(thread, accesses, site)
     if any(isinstance(each, CalledByC | Iterables) for each in iterations):
@@ -379,7 +398,10 @@ def _has_own(value: Any, method: str) -> bool:
 def _iter(site: int, value: Any, *sentinel: Any) -> Any:
     ex = now.execution
     if not sentinel:
-        return iter(iter_(value, site))
+        made = iter(iter_(value, site))
+        if type(made) is Iteration and made is not value:
+            return HeldIteration(made.container, made.real, site)
+        return made
     called = callee(value, site)
     made = iter(called, *sentinel)
     return made if ex is None else lazy(ex, made, (called,))

@@ -25,7 +25,7 @@ from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.operations import Join, Spawn
 from seriatim_models.explorer.model.operations import Thread as EngineThread
 from seriatim_models.explorer.python import primitives
-from seriatim_models.explorer.python.accesses import MARK, library, now
+from seriatim_models.explorer.python.accesses import ITERATING, MARK, library, named, now
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import HOOKS
@@ -84,6 +84,9 @@ class PythonThread:
         self._target = target
         self._args = tuple(args)
         self._kwargs = dict(kwargs or {})
+        for given in (*self._args, *self._kwargs.values()):
+            if type(given) in ITERATING:  # others have their names where they are made
+                named(ex, given, 0)
         if name is None:
             name = _fresh_name(ex)
             if target is not None and hasattr(target, "__name__"):
