@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -134,6 +134,126 @@ def test_a_queue_without_a_declaration_is_a_plain_one() -> None:
         declared = [Event(i=-1, ev="declare", q="q", t=-1, args=limited), *recording.events]
         if id == "P1":
             assert BY_ID[id].check(declared).verdict is not Verdict.VIOLATED
+
+
+ENDS = ("ch_close", "conn_close", "conn_drop")
+UNWRITTEN: dict[str, Callable[[Event], bool]] = {
+    "ends of channels": lambda e: e.ev == "ch_close",
+    "ends": lambda e: e.ev in ENDS,
+    "answers": lambda e: (
+        e.ph == "ok" and e.ev not in ("seek", "declare")
+    ),  # which have no begin there
+    "confirms": lambda e: e.ev == "publish" and e.ph in ("ok", "fail"),
+    "openings": lambda e: e.ev == "ch_open",
+    "calls": lambda e: e.ev == "rpc",
+}
+"""Kinds of lines that a recorder may never write."""
+UNWRITTEN_FOUND = [
+    ("ends of channels", 90004), ("ends of channels", 90013), ("ends of channels", 90021), ("ends of channels", 90030),
+    ("ends of channels", 90043), ("ends", 90035), ("answers", 90001), ("answers", 90003), ("answers", 90010),
+    ("answers", 90020), ("answers", 90044), ("answers", 92013), ("answers", 92054),
+]  # fmt: skip
+"""Right systems that were reported: channels that were opened anew, in a broker too, tags that begin again, polls and
+calls that nobody answers."""
+
+
+def reported_without(kind: str, seed: int) -> list[str]:
+    """The properties that report a drawn right system whose recorders never write a kind of line."""
+    meaning = draw(seed)
+    events = completed([e for e in history(meaning) if not UNWRITTEN[kind](e)])
+    found = [p.check(events) for p in kept(meaning)]
+    return [f"{seed} {f.property}: {f.explanation}" for f in found if f.verdict is Verdict.VIOLATED]
+
+
+@pytest.mark.parametrize(("kind", "seed"), UNWRITTEN_FOUND)
+def test_what_was_reported_for_want_of_a_kind_of_line_is_not_any_more(kind: str, seed: int) -> None:
+    assert not reported_without(kind, seed)
+
+
+@pytest.mark.parametrize("kind", ["confirms", "openings", "calls"])
+@pytest.mark.parametrize(
+    ("first", "seeds"), [(90_000, 40), pytest.param(91_000, 500, marks=pytest.mark.slow)]
+)
+def test_no_right_system_is_reported_where_a_kind_of_line_is_never_written(
+    kind: str, first: int, seeds: int
+) -> None:
+    assert not [t for seed in range(first, first + seeds) for t in reported_without(kind, seed)]
+
+
+def closed(recorded: str, opens: bool = True) -> Recording:
+    """A message that comes to another channel; the first one was closed, or its recorder says that it was not."""
+    r = Recording()
+    for ch in (1, 2):
+        r.add("ch_open", "ok", conn="c", ch=ch, gen=1)
+        r.add("consume", "ok", q="q", ctag=f"t{ch}", conn="c", ch=ch, gen=1)
+    r.publish("m0")
+    r.add("deliver", q="q", m="m0", ctag="t1", dtag=1, conn="c", ch=1, gen=1)
+    if recorded == "before":
+        r.add("ch_close", "ok", conn="c", ch=1, gen=1)
+    r.add("deliver", q="q", m="m0", ctag="t2", dtag=1, conn="c", ch=2, gen=1)
+    if recorded == "after":
+        r.add("ch_close", "invoke", conn="c", ch=1, gen=1)
+        r.add("ch_close", "ok", conn="c", ch=1, gen=1)
+    if opens:
+        r.add("ch_open", "ok", conn="c", ch=1, gen=2)
+    if recorded:
+        r.add("qos", "invoke", prefetch=1, conn="c", ch=2, gen=1)
+        r.add("qos", "ok", prefetch=1, conn="c", ch=2, gen=1)
+    return r
+
+
+@pytest.mark.parametrize(
+    ("recorded", "opens", "convicted"),
+    [("before", True, False), ("", True, False), ("after", True, True), ("", False, True)],
+)
+@pytest.mark.parametrize("lvl", ["api", "broker"])
+def test_a_channel_that_is_opened_anew_had_ended(
+    recorded: str, opens: bool, convicted: bool, lvl: str
+) -> None:
+    """At some time before, if its end is not recorded; else where that is."""
+    r = closed(recorded, opens)
+    events = [msgspec.structs.replace(e, lvl=lvl) for e in r.events]
+    assert (BY_ID["P2"].check(events).verdict is Verdict.VIOLATED) is convicted
+
+
+def tagged(lvl: str, *given: tuple[str, int], opened: bool = False, polls: int = 0) -> Verdict:
+    """P8 of deliveries to consumers, by tag, after polls that nobody answered; those in capitals have no `consume`."""
+    r = Recording(lvl)
+    if opened:
+        r.add("ch_open", "ok", **C)
+    for op in range(polls):
+        r.add("get", "invoke", q="q", op=op, **C)
+    for n, (ctag, dtag) in enumerate(given):
+        if ctag not in [c for c, _ in given[:n]] and ctag.islower():
+            r.add("consume", "ok", q="q", ctag=ctag, **C)
+        r.add("deliver" if ctag else "ack", q="q", m=f"m{n}", ctag=ctag, dtag=dtag, **C)
+    return BY_ID["P8"].check(r.events).verdict
+
+
+@pytest.mark.parametrize(
+    ("given", "how", "convicted"),
+    [
+        ([("t", 1), ("t", 2), ("u", 1)], {}, False),  # opened anew, of which there is no line
+        ([("t", 1), ("t", 2), ("u", 1)], {"opened": True}, True),
+        ([("t", 1), ("t", 2), ("t", 1)], {}, True),  # its consumer is that of before
+        ([("t", 1), ("t", 2), ("X", 1)], {}, True),  # of which there is no line either
+        ([("t", 1), ("t", 2), ("u", 2)], {}, True),
+        ([("t", 1), ("t", 2), ("u", 2)], {"polls": 1}, False),
+        ([("t", 1), ("t", 3)], {"opened": True}, True),
+        ([("t", 1), ("t", 3)], {"opened": True, "polls": 1}, False),
+        ([("t", 1), ("t", 4)], {"opened": True, "polls": 1}, True),
+        (
+            [("t", 1), ("t", 3), ("", 2)],
+            {"opened": True},
+            False,
+        ),  # somebody settles it: it was given
+        ([("t", 1), ("t", 3), ("", 3)], {"opened": True}, True),
+    ],
+)
+def test_tags_that_no_delivery_has_were_given_to_somebody_unseen_or_left_out(
+    given: list[tuple[str, int]], how: dict[str, Any], convicted: bool
+) -> None:
+    assert (tagged("wire", *given, **how) is Verdict.VIOLATED) is convicted
 
 
 def handled(**names: Any) -> Recording:

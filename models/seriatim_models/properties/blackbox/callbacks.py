@@ -123,9 +123,9 @@ class CallReply(ChannelProperty[Calls]):
     what was asked and what was answered), and at the wire also a call.
 
     A reply without a call, where its connection's calls are recorded, a second reply, and a reply to another call's
-    key violate it. Two calls of one channel at a time violate it at the wire and inside the broker; above a client
-    library the second may be waiting for the first. A call of unknown outcome (`info`) has ended for its caller; its
-    reply may still come.
+    key violate it. Two calls of one channel at a time violate it at the wire and inside the broker, unless no reply of
+    the connection is recorded; above a client library the second may be waiting for the first. A call of unknown
+    outcome (`info`) has ended for its caller; its reply may still come.
     """
 
     id = "P13"
@@ -164,10 +164,8 @@ class CallReply(ChannelProperty[Calls]):
             if event.lvl in EXACT or event.lvl == "wire":
                 tally.tested += 1
                 for other in state.waiting.values():
-                    tally.report_violation(
-                        f"{by} sent a call at event {event.i} while that of event {other.i} waited for its reply",
-                        [other, event],
-                    )
+                    why = f"{by} sent a call at event {event.i} while that of event {other.i} waited for its reply"
+                    tally.suspects.append(Suspicion(why, [other, event]))
                     break
             state.waiting[event.op] = event
         elif event.ph == "ok":
@@ -198,15 +196,20 @@ class CallReply(ChannelProperty[Calls]):
 
     def finish(self, summary: Tracks[Calls]) -> Finding:
         tally = self.total(summary)
-        tally.settle_suspects(
-            lambda reply: CallKind(reply.witness[0].conn, "rpc") not in tally.kinds.begun
-        )
+        tally.settle_suspects(lambda suspect: self._half_recorded(suspect, tally))
         return tally.finding(self.id)
 
+    def _half_recorded(self, suspect: Suspicion, tally: CaseCounts) -> bool:
+        """Whether the other half of a connection's calls is never recorded: calls of a reply, or replies of calls."""
+        shown = suspect.witness[0]
+        halves = tally.kinds.begun if shown.ph == "ok" else tally.kinds.numbered
+        return CallKind(shown.conn, "rpc") not in halves
+
     def check_witness(self, witness: Sequence[Event]) -> Finding:
-        """The finding on a witness alone: that calls are recorded is taken from the run, not from an event."""
+        """The finding on a witness alone: that calls and replies are recorded is taken from the run, not from it."""
         summary = self.combine(self.begin(), self.map(witness))
         summary.tally.kinds.begun |= {CallKind(e.conn, "rpc") for e in witness}
+        summary.tally.kinds.numbered |= summary.tally.kinds.begun
         return self.finish(summary)
 
 

@@ -102,7 +102,7 @@ class SoleConsumer(SequentialProperty[Sole]):
     rests_on = ""
     case = "an exclusive consume beside another one, or deliveries of a queue with a single active consumer"
     scope = "queue"
-    reads = ENDS | ANSWERED | {"deliver", GAP}
+    reads = ENDS | ANSWERED | {"deliver", "ch_open", GAP}
     summary_type = AggregationState[Sole]
     keeps = "the consumers of each queue"
     time = "O(n k), k consumers of a queue"

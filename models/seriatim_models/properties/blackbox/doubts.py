@@ -61,7 +61,7 @@ class Doubts(msgspec.Struct):
         if event.q:
             self.sessions.add_end(self.n, event)
             self._called(event)
-        elif event.ev in ANSWERED or event.ev == "conn_drop":
+        elif event.ev in ANSWERED or event.ev in ("conn_drop", "ch_open"):
             self.sessions.add(self.n, event)
             if event.ph == "invoke" and event.t is not None:
                 self.times[self.n] = event.t

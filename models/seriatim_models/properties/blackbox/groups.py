@@ -73,7 +73,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
     rests_on = ""
     case = "a queue declared with groups (`groups`: `held`), and a delivery of a group that somebody holds"
     scope = "queue"
-    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"expire", GAP}
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"expire", "ch_open", GAP}
     summary_type = AggregationState[GroupedQueues]
     keeps = "messages of groups that somebody holds"
     time = "O(n k), k messages of one group that are held"

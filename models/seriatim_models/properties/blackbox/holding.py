@@ -253,9 +253,8 @@ class RedeliveredFlag(LifecycleProperty):
 
 
 def _sent_back(summary: Lifecycles, by: Holder, first: Step) -> bool:
-    """Whether somebody may have requeued what it had not seen, before a delivery."""
-    sweeps = summary.sweeps.get(by, ())
-    return any(not s.final and not s.one and s.pos < first.pos for s in sweeps)
+    """Whether somebody may have requeued what it had not seen, or of which nothing is recorded, before a delivery."""
+    return any(not s.final and s.pos < first.pos for s in summary.sweeps.get(by, ()))
 
 
 def under_way(end: End, after: int, before: int) -> bool:

@@ -246,6 +246,16 @@ class Lifecycles(msgspec.Struct):
         """The call and its answer by which it is known that `may_be_gone` is false, if it is known by that."""
         return self.sessions.proof(by, again.lvl) if first(again) is False else []
 
+    def anew(self, first: Step, second: Step) -> bool:
+        """Whether the channel of two acquisitions may have been opened anew between them: its tags did not rise, and
+        its opening is not recorded.
+        """
+        earlier, later = sorted((first, second), key=lambda step: step.pos)
+        tags = earlier.event.dtag, later.event.dtag
+        falls = tags[0] is not None and tags[1] is not None and tags[1] <= tags[0]
+        known = first.by.conn in self.sessions.opens or first.event.lvl in EXACT
+        return falls and not known and _same_channel(first, second)
+
     def may_precede(self, first: Step, second: Step) -> bool:
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
         `second` was acquired.
@@ -254,6 +264,8 @@ class Lifecycles(msgspec.Struct):
             first.by.gen,
             second.by.gen,
         ):
+            return True
+        if self.anew(first, second):
             return True
         if _ordered(second, first):
             return False
@@ -393,7 +405,7 @@ class LifecycleProperty(Property[Lifecycles]):
 
     keeps = "each message's publish, first and last acquisition"
 
-    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", "return", "expire", GAP}
+    reads = ACQUIRES | SETTLES | ENDS | ANSWERED | {"publish", "return", "expire", "ch_open", GAP}
     summary_type = Lifecycles
 
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:

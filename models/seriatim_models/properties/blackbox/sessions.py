@@ -7,6 +7,7 @@ take effect in the order sent (AMQP 0-9-1, 4.7), so such an answer also proves t
 took effect.
 
 An end that its client asked for begins when that is recorded; any other sign of an end comes at some time after it.
+A channel that is opened anew had ended at some time before, also where no recorder writes ends down.
 Only an answer (`ok`) confirms an end. The broker may close while its client does, and then answers that close as well:
 a recorder that sees so notes the broker's reason (`err`), and then the answer proves nothing.
 A recorder inside the broker sees ends themselves and misses none.
@@ -133,14 +134,24 @@ class Sessions(msgspec.Struct):
     Perhaps the broker closed the channel instead; see `settle`."""
     callers: set[Holder] = set()
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
+    reopened: dict[Holder, int] = {}
+    """Where each incarnation of a channel but the first was opened."""
+    opens: set[str] = set()
+    """Connections of which openings of channels are recorded."""
     polled: dict[Holder, PlacedEvent] = {}
     """Of connections, the latest poll that named no message."""
     channels_end: bool = False
     """An end of some channel is recorded; see `settle`."""
+    omits: bool = False
+    """Some channel was opened anew and its end is not recorded: others may have ended so, too; see `settle`."""
 
     def add(self, pos: int, event: Event) -> None:
-        """Take in an event of `ANSWERED`, or an end."""
+        """Take in an event of `ANSWERED`, an end, or the opening of a channel."""
         self.add_end(pos, event)
+        if event.ev == "ch_open" and event.ph in ("", "ok"):
+            self.opens.add(event.conn)
+            if (event.gen or 0) > 1:
+                self.reopened.setdefault(holder(event), pos)
         # With an error it is the broker that closes: no answer, even if the client had asked to close.
         if event.err and event.ev in ENDS:
             self.refused.add(end_of(event))
@@ -170,6 +181,9 @@ class Sessions(msgspec.Struct):
         for key, n in right.refusals.items():
             self.refusals[key] = self.refusals.get(key, 0) + n
         self.refused |= right.refused
+        moved = {by: pos + shift for by, pos in right.reopened.items()}
+        self.reopened = moved | self.reopened
+        self.opens |= right.opens
         self.kinds.join(right.kinds)
         for by, poll in right.polled.items():
             self.polled[by] = PlacedEvent(poll.pos + shift, poll.event)
@@ -180,6 +194,8 @@ class Sessions(msgspec.Struct):
         """Work out the signs of life, when all calls and answers are known."""
         self.lives = {}
         self.channels_end = any(name.ch is not None for name in self.ends)
+        before = (by._replace(gen=(by.gen or 0) - 1) for by in self.reopened)
+        self.omits = any(self._replaced(by) for by in before)
         self.callers = {key.by for key in self.calls} if self.answers else set()
         self.stuck = {}
         answered = {CallKind(key.by.conn, key.ev) for key in self.answers}
@@ -212,7 +228,7 @@ class Sessions(msgspec.Struct):
         if self.answers_count(by, lvl):
             return self.last_sign(by) >= at
         if lvl in EXACT:
-            return not self.sign_before(by, at)
+            return not self.sign_before(by, at) and not self.omits
         return (
             not self.sign_before(by, at)
             and not self._noticed(by)
@@ -229,9 +245,14 @@ class Sessions(msgspec.Struct):
         latest = max(polled, -1 if last is None else last.pos)
         return latest < 0 or latest >= at
 
+    def _replaced(self, by: Holder) -> bool:
+        """Whether a holder's channel was opened anew, so that it had ended before, of which nothing is recorded."""
+        opened = None if by.gen is None else self.reopened.get(by._replace(gen=by.gen + 1))
+        return opened is not None and by not in self.ends and not self.sign_before(by, opened)
+
     def _noticed(self, by: Holder) -> bool:
         """Whether an end of a holder was recorded that its client did not ask for, and so came at some time before."""
-        return any(
+        return self._replaced(by) or any(
             (end := self.ends.get(name)) is not None and not end.asked
             for name in (by, connection(by))
         )
@@ -244,7 +265,11 @@ class Sessions(msgspec.Struct):
         """
         named = by.ch is not None or bool(by.conn)
         called = by in self.callers or connection(by) in self.callers
-        return lvl not in EXACT and named and (called or (by.ch is not None and bool(self.ends)))
+        return (
+            lvl not in EXACT
+            and named
+            and (called or (by.ch is not None and (bool(self.ends) or self.omits)))
+        )
 
     def last_sign(self, by: Holder) -> int:
         """The latest position at which a holder's session was certainly there; -1 if none is known."""
@@ -256,7 +281,8 @@ class Sessions(msgspec.Struct):
         own = self.lives.get(by)
         # Of a channel that ended by itself before the connection's answers say nothing; nor of one that did not answer,
         # nor where no channel's end is recorded, unless the call names the channel.
-        of_connection = self.lives.get(connection(by)) if by not in self.ends else None
+        over = by in self.ends or self._replaced(by)
+        of_connection = None if over else self.lives.get(connection(by))
         if of_connection is not None and not self.channels_end:
             of_connection = of_connection if of_connection[0].event.ch == by.ch else None
         if of_connection is not None and self.stuck.get(by, NEVER_STUCK) < of_connection[0].pos:

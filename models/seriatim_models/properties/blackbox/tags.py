@@ -14,6 +14,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 )
 from seriatim_models.properties.blackbox.naming import (
     Holder,
+    holder,
 )
 
 
@@ -26,6 +27,27 @@ class Twice(msgspec.Struct, array_like=True):
     second: Event
 
 
+class LeftOut(msgspec.Struct, array_like=True):
+    """Tags were left out between two deliveries, unless the recorder left those deliveries out."""
+
+    last: Event
+    event: Event
+    polls: list[int]
+    """Polls under way then that were not answered since: each may have been given one of the tags."""
+    settled: bool = False
+    """One of the tags was settled, so that its delivery is not recorded."""
+
+    @property
+    def explained(self) -> bool:
+        """Whether it is no mistake of the broker's for certain."""
+        missing = (self.event.dtag or 0) - (self.last.dtag or 0) - 1
+        return self.settled or len(self.polls) >= missing
+
+    def holds(self, dtag: int) -> bool:
+        """Whether a tag is among those left out."""
+        return (self.last.dtag or 0) < dtag < (self.event.dtag or 0)
+
+
 class Tags(msgspec.Struct):
     """The tags of one channel: the latest delivery and poll, and those not settled."""
 
@@ -34,6 +56,16 @@ class Tags(msgspec.Struct):
     settled: dict[int, tuple[Event, Event]] = {}
     """The latest settlements by tag, each after its delivery, to show them when a tag is settled again."""
     twice: list[Twice] = []
+    opened: bool = False
+    """That the channel was opened is recorded; else it may have been opened anew."""
+    asked: dict[str, None] = {}
+    """Consumers that were begun when something had been given already, and were given nothing yet."""
+    polls: dict[int, int | None] = {}
+    """Polls that are not answered, each by its number, with its operation; the latest `SETTLED_KEPT`."""
+    n_polls: int = 0
+    unseen: list[int] = []
+    """Tags that were settled although no delivery has them; the latest `SETTLED_KEPT`."""
+    left_out: list[LeftOut] = []
 
 
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
@@ -42,9 +74,12 @@ SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the st
 class DeliveryTags(ChannelProperty[Tags]):
     """P8. A case is a delivery after another on its channel, or a settlement by tag.
 
-    A tag left out is a violation only for a recorder at the wire or in the broker. Above a client library it is
+    A tag left out is a violation only for a recorder at the wire or in the broker, and none if its delivery is not
+    recorded: a poll was not answered, or somebody settles it. Above a client library it is
     untestable: the library may have refused the delivery itself (pika's cancel does). There the answer of a poll may
     be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
+    Where the opening of a channel is not recorded, a first tag, given to a poll or to a consumer that was begun since,
+    may be of the channel opened anew.
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
     Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses.
@@ -57,7 +92,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     )
     rests_on = ""
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
-    reads = ACQUIRES | SETTLES | {"ch_open", "ch_close", "recover", GAP}
+    reads = ACQUIRES | SETTLES | {"ch_open", "ch_close", "consume", "recover", GAP}
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
@@ -66,6 +101,12 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.tested -= len(state.twice)
             tally.untestable += len(state.twice)
             state.twice = []
+        if event.ev == "ch_open":
+            state.opened = state.opened or event.ph in ("", "ok")
+        elif event.ev == "consume" and state.last and event.ph != "fail":
+            state.asked[event.ctag] = None
+        elif event.ev == "get":
+            self._poll(state, event)
         if event.dtag is None:
             return
         if event.gen == UNKNOWN_GEN:
@@ -77,11 +118,39 @@ class DeliveryTags(ChannelProperty[Tags]):
         elif event.ev in SETTLES and event.ph in ("fail", "info"):
             self._void(state, event, tally)
 
+    def _poll(self, state: Tags, event: Event) -> None:
+        """A poll begins, or is answered; of one whose outcome is unknown nobody knows what it was given."""
+        if event.ph == "invoke":
+            state.n_polls += 1
+            state.polls[state.n_polls] = event.op
+            if len(state.polls) > SETTLED_KEPT:
+                del state.polls[next(iter(state.polls))]
+        elif event.ph in ("ok", "fail"):
+            poll = next((n for n, op in state.polls.items() if op == event.op), None)
+            if poll is not None:
+                del state.polls[poll]
+                for left_out in state.left_out:
+                    left_out.polls = [n for n in left_out.polls if n != poll]
+
+    def _anew(self, state: Tags, event: Event) -> bool:
+        """Whether a tag that is given or settled may be one of the first of a channel that was opened anew."""
+        # Each poll that was not answered may have been given a tag before it.
+        known = state.opened or event.lvl in EXACT
+        if known or (event.dtag or 0) > len(state.polls) + acquires(event):
+            return False
+        return event.ev != "deliver" or event.ctag in state.asked
+
     def _deliver(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         above = event.lvl in ("", "api")
         kind = event.ev if above else ""
         last, dtag = state.last.get(kind), event.dtag or 0
+        if last is not None and dtag <= (last.dtag or 0) and self._anew(state, event):
+            last = None
+            tally.untestable += 1
+            state.last, state.open, state.settled = {}, {}, {}
         state.last[kind] = event
+        if event.ev == "deliver":
+            state.asked.pop(event.ctag, None)
         if not event.autoack:
             state.open[dtag] = event
         if last is None or last.dtag is None:
@@ -96,10 +165,11 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.untestable += 1
         elif dtag > last.dtag + 1:
             tally.tested += 1
-            tally.report_violation(
-                f"on {by} tag {dtag} (event {event.i}) followed tag {last.dtag} (event {last.i})",
-                [last, event],
-            )
+            left_out = LeftOut(last, event, list(state.polls))
+            left_out.settled = any(left_out.holds(d) for d in state.unseen)
+            state.left_out.append(left_out)
+            if len(state.left_out) > SETTLED_KEPT:
+                self._decide(state.left_out.pop(0), tally)
         else:
             tally.tested += 1
 
@@ -107,7 +177,11 @@ class DeliveryTags(ChannelProperty[Tags]):
         dtag = event.dtag or 0
         covered = [d for d in state.open if d <= dtag or dtag == 0] if event.multiple else [dtag]
         before = state.settled.get(dtag)
-        if not event.multiple and before is not None and dtag not in state.open:
+        again = not event.multiple and before is not None and dtag not in state.open
+        if again and self._anew(state, event):
+            tally.untestable += 1
+            del state.settled[dtag]
+        elif again and before is not None:
             tally.tested += 1
             state.twice.append(
                 Twice(
@@ -122,6 +196,10 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.tested += 1
         else:
             tally.untestable += 1
+            if not event.multiple and before is None:
+                state.unseen = [*state.unseen[1 - SETTLED_KEPT :], dtag]
+                for left_out in state.left_out:
+                    left_out.settled = left_out.settled or left_out.holds(dtag)
         for d in covered:
             if (given := state.open.pop(d, None)) is not None:
                 state.settled[d] = given, event
@@ -140,9 +218,22 @@ class DeliveryTags(ChannelProperty[Tags]):
     def _report(self, twice: Twice, tally: CaseCounts) -> None:
         tally.report_violation(twice.why, [twice.given, twice.first, twice.second])
 
+    def _decide(self, left_out: LeftOut, tally: CaseCounts) -> None:
+        last, event = left_out.last, left_out.event
+        if left_out.explained:
+            tally.tested -= 1
+            tally.untestable += 1
+            return
+        tally.report_violation(
+            f"on {holder(event)} tag {event.dtag} (event {event.i}) followed tag {last.dtag} (event {last.i})",
+            [last, event],
+        )
+
     def end(self, state: Tags, tally: CaseCounts) -> None:
         for twice in state.twice:
             self._report(twice, tally)
+        for left_out in state.left_out:
+            self._decide(left_out, tally)
 
 
 def _same(settlement: Event, outcome: Event) -> bool:
