@@ -99,12 +99,11 @@ def test_a_test_of_which_no_execution_ended_fails(
     explorer: Callable[..., Result], strategy: Any
 ) -> None:
     """Its checks at the end were never asked."""
-    budget = {"max_steps": 10, "max_executions": 20}
-    result = explore(long, strategy, **budget)
+    result = explore(long, strategy, max_steps=10, max_executions=20)
     assert (result.verdict, result.complete) == ("inconclusive", 0)
     assert result.untested == "no execution came to its end within max_steps=10"
     with pytest.raises(Inconclusive, match=r"no\s+execution\s+came\s+to\s+its\s+end"):
-        explorer(long, strategy, **budget)
+        explorer(long, strategy, max_steps=10, max_executions=20)
     with pytest.raises(AssertionError, match="always wrong"):
         explorer(long, strategy, max_executions=20)
 
