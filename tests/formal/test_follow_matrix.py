@@ -1,5 +1,6 @@
 """Programs of the call matrix are behaviours of the systems, and those of a mutant are not."""
 
+import msgspec
 import pytest
 
 from seriatim_models.matrix.work import PairData
@@ -8,9 +9,9 @@ from seriatim_models.programs.base import Mutant
 from seriatim_workshop.formal import follow_matrix
 
 
-def program(title: str, depth: int) -> PairData:
-    """The program of this title of a queue that pushes."""
-    every = follow_matrix.programs("push", depth)
+def program(title: str, depth: int, system: str = "push") -> PairData:
+    """The program of this title of a queue that pushes, or is pulled from."""
+    every = follow_matrix.programs(system, depth)
     return next(p for p in every if follow_matrix.title(p) == title)
 
 
@@ -64,3 +65,42 @@ def test_what_a_browser_is_shown_may_have_come_back_since_its_pointer_was_moved(
     title = "browser: enqueue m1, subscribe B, subscribe A; close B | job"
     found = follow_matrix.follow_pair("push", program(title, 3))
     assert (found.wrong, found.exhausted) == ("", True)
+
+
+BESIDE = [
+    ("holding: pull A; subscribe B | release A m1", 1, ("entries", "release")),
+    ("holding: pull A; close A | release A m1", 1, ("entries", "release")),
+    ("alone: ; enqueue m1 | subscribe A", 1, ("entries", "register")),
+    ("alone: subscribe A; enqueue m1 | close A", 1, ("entries", "unregister")),
+    ("priority: ; enqueue m1 | subscribe A", 1, ("entries", "insert")),
+    ("priority: subscribe A; enqueue m1 | close A", 1, ("entries", "insert")),
+    (
+        "delayed: enqueue m1, pass_time 5; subscribe A | check_message_status",
+        2,
+        ("entries", "unhold"),
+    ),
+]
+"""Who comes or goes beside a release, an arrival, one of higher priority, the end of a delay; what has to happen."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("title", "depth", "action"), BESIDE)
+def test_who_comes_or_goes_beside_what_makes_available_is_followed(
+    title: str, depth: int, action: tuple[str, str]
+) -> None:
+    found = follow_matrix.follow_pair("pull", program(title, depth, "pull"))
+    assert found.wrong == ""
+    assert action in found.actions
+
+
+@pytest.mark.slow
+def test_who_goes_beside_the_end_of_a_delay_is_followed() -> None:
+    comes = program(BESIDE[-1][0], 2, "pull")
+    goes = program("alone: subscribe A; enqueue m1 | close A", 1, "pull").calls[1]
+    there = (comes.path[0], comes.calls[0], comes.path[1])
+    calls = (goes, comes.calls[1])
+    found = follow_matrix.follow_pair(
+        "pull", msgspec.structs.replace(comes, path=there, calls=calls)
+    )
+    assert (found.wrong, found.exhausted) == ("", True)
+    assert ("entries", "unhold") in found.actions
