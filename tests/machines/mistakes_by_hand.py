@@ -1015,5 +1015,52 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
             self._visit(slot)""",
      """        for slot in reversed(self.slots):
             self._visit(slot)"""),
+    ("q-restored-before-it-is-known-who", "push-executor-refuses", "ES-6", "queue",
+     """            if entry is not None or first is not consumer:
+                return entry, first
+            consumer.restore_credit()
+""",
+     """            if entry is None:
+                consumer.restore_credit()
+            if entry is not None or first is not consumer:
+                return entry, first
+"""),
+    ("q-others-from-the-end", "woken-one-of-several", "outcome", "queue",
+     """        for other in self.manager.interested():
+            if other is not consumer and self._notify(other):
+""",
+     """        for other in reversed(list(self.manager.interested())):
+            if other is not consumer and self._notify(other):
+"""),
+    ("q-name-looked-up-before-the-lock", "same-name", "QL-1", "queue",
+     """        with self._admission:
+            for other in self.all.consumers():
+                if exclusive or other.exclusive or other.name == name:
+                    raise""",
+     """        taken = [other.name for other in self.all.consumers()]
+        with self._admission:
+            for other in self.all.consumers():
+                if exclusive or other.exclusive or name in taken:
+                    raise"""),
+    ("q-turn-begins-with-the-last", "push-turns-unaided", "SO-7", "queue",
+     """        last = self._last_delivered.get()
+        node = self.all.next(last)
+        while node is not None:
+            yield node.consumer
+            node = self.all.next(node)
+        for node in self.all:
+            if node.id > last.id:
+                return
+            yield node.consumer
+""",
+     """        last = self._last_delivered.get()
+        for node in self.all:
+            if node.id >= last.id:
+                yield node.consumer
+        for node in self.all:
+            if node.id >= last.id:
+                return
+            yield node.consumer
+"""),
 ]  # fmt: skip
 """A name; then, as in `PLANTED`, the program, what catches the mistake in it, module, text there, and text instead."""

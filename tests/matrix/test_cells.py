@@ -25,10 +25,11 @@ from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.base import Mutants
-from seriatim_models.programs.mutant_modules import load
+from seriatim_models.programs.mutant_modules import load, source
 from seriatim_models.properties import Finding
 from seriatim_models.properties.base import AnyProperty, Violations
 from seriatim_workshop.matrix_mutants import edges_of, first_problem
+from seriatim_workshop.mutation.exhaustive import modules_with
 
 LIB = load("queue")
 
@@ -250,6 +251,33 @@ def test_the_matrix_judges_mutants(mutant: str) -> None:
     lib = load("queue", MUTANTS[mutant])
     found = [first_problem(s, lib, depth=1, max_executions=30) for s in ("push", "pull")]
     assert any(found), f"{mutant} survives"
+
+
+GIVEN_BACK = (
+    "settle group-credit: subscribe A, enqueue m1, enqueue m2, subscribe B; release A m1 | job"
+)
+
+
+def test_a_release_that_sets_the_group_free_before_the_message_is_seen() -> None:
+    """A mistake by hand that no program of up to 700 schedules shows, and the matrix from depth 4 on."""
+    old = """        ok = entry.change(consumer.acquired, State("AVAILABLE"))
+        if ok:
+            if self.groups.leave(entry.message.group, consumer):
+"""
+    new = """        ok = entry.state.get() is consumer.acquired
+        if ok:
+            freed = self.groups.leave(entry.message.group, consumer)
+            entry.change(consumer.acquired, State("AVAILABLE"))
+            if freed:
+"""
+    assert source("queue").count(old) == 1
+    lib = modules_with("queue", source("queue").replace(old, new))
+    pair = PairData.read(GIVEN_BACK, PUSH_SYSTEM).pair(PUSH_SYSTEM)
+    found = run_pair(PUSH_SYSTEM, lib, pair, 1000, right=LIB)
+    assert found.problem.startswith("MG-1: B took m2 while A held m1")
+    right = run_pair(PUSH_SYSTEM, LIB, pair)
+    assert right.exhausted
+    assert not right.problem
 
 
 ONE_STAYS = "settle selector: enqueue m1; subscribe A | subscribe B"
