@@ -1,5 +1,7 @@
 """Programs of the call matrix are behaviours of the systems, and those of a mutant are not."""
 
+from functools import cache
+
 import msgspec
 import pytest
 
@@ -11,8 +13,13 @@ from seriatim_workshop.formal import follow_matrix
 
 def program(title: str, depth: int, system: str = "push") -> PairData:
     """The program of this title of a queue that pushes, or is pulled from."""
-    every = follow_matrix.programs(system, depth)
-    return next(p for p in every if follow_matrix.title(p) == title)
+    return by_title(system, depth)[title]
+
+
+@cache
+def by_title(system: str, depth: int) -> dict[str, PairData]:
+    """The programs of a system to this depth, by title."""
+    return {follow_matrix.title(p): p for p in follow_matrix.programs(system, depth)}
 
 
 @pytest.mark.parametrize("system", ["pull", "push"])
