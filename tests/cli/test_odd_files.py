@@ -205,3 +205,19 @@ def test_the_end_of_a_file_is_no_interruption(
 
     assert run_command(click.Command("fails", callback=fails), []) == code
     assert sentence in capsys.readouterr().err
+
+
+def test_a_timeline_of_several_runs_or_a_folder_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = '{"i": %d, "t": %d, "ev": "publish", "q": "q", "m": "m%d", "run": "%s"}\n'
+    path = tmp_path / "two.jsonl"
+    path.write_text(
+        '{"schema": "qh/1"}\n' + "".join(line % (n, n, n, "ab"[n % 2]) for n in range(4))
+    )
+    for words in (["--timeline", f"{tmp_path}/t.html"], ["--svg", f"{tmp_path}/t.svg"]):
+        assert run(["show", str(path), *words]) == 2
+        assert "holds 2 runs (a, b)" in capsys.readouterr().err
+        assert run(["show", str(tmp_path), *words]) == 2
+        assert "is a folder, and show takes one recording" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["two.jsonl"]

@@ -101,6 +101,11 @@ def show(
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
     if between is not None and (svg is None or not there):
         raise UsageError("--between is for --svg of a recording")
+    if os.path.isdir(what):
+        raise UsageError(
+            f"{what} is a folder, and show takes one recording: name a file of it; "
+            f"{shlex.join(['seriatim', 'audit', what])} judges all of them"
+        )
     if timeline is not None and (not there or path.suffix == ".json"):
         raise UsageError("--timeline is for a recording")
     if there and path.suffix == ".json":
@@ -192,7 +197,14 @@ def draw_whole(
     out: Outputs,
 ) -> None:
     """Write all of a recording over time, as a picture and as a page, with the violations."""
-    findings, events = run_audit((str(path),), profile, "local", None).findings, read(path).events
+    events = read(path).events
+    if len(runs := list(dict.fromkeys(e.run for e in events))) > 1:
+        named = ", ".join(map(in_a_line, runs[:3])) + ", ..." * (len(runs) > 3)
+        raise UsageError(
+            f"{path} holds {len(runs)} runs ({named}), each with a time of its own, and a timeline shows one: "
+            "keep each in a file of its own (the field run)"
+        )
+    findings = run_audit((str(path),), profile, "local", None).findings
     if svg is not None:
         out.put(svg, timeline_svg(events, path.name, findings, between).encode())
     if timeline is not None:

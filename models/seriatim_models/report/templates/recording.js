@@ -124,7 +124,9 @@
       draws.lineTo(x(t), bottom + LATENCY);
       draws.stroke();
       draws.fillStyle = soft;
-      draws.fillText(readable(t), x(t) + 3, 12);
+      const label = readable(t);
+      const fits = x(t) + 3 + draws.measureText(label).width <= width();
+      if (fits) draws.fillText(label, x(t) + 3, 12);
     }
   }
 
