@@ -4,7 +4,7 @@ A process that forks twice, begins a session and clears its environment has no t
 its parent has died, its group is another one. On Linux orphans become children of the next *subreaper* above them
 (`prctl(2)`), if there is one, and not of process 1. This process is one; so its children, and theirs, are all that
 came of the command.
-It is run as a file of its own, `python -I -S supervisor.py GRACE COMMAND...`, and imports little: each child has one.
+It is run as a file of its own, `python -I -S supervisor.py PARENT GRACE COMMAND...`, and imports little: each has one.
 
 It ends as the command did, once nothing is left. SIGTERM, or the death of who started it, makes it end the rest: the
 command has GRACE seconds to go by itself, then all are killed.
@@ -38,13 +38,17 @@ WATCHED = {signal.SIGCHLD, signal.SIGTERM, ORPHANED}
 
 def supervised(command: Sequence[str], grace: float = GRACE) -> list[str]:
     """The command behind a supervisor, where there can be one; else the command itself."""
-    return [*((sys.executable, "-I", "-S", __file__, str(grace)) if SUPERVISED else ()), *command]
+    before = (sys.executable, "-I", "-S", __file__, str(os.getpid()), str(grace))
+    return [*(before if SUPERVISED else ()), *command]
 
 
-def main(grace: str, *arguments: str) -> int:
-    """The exit code of the command; this process is killed by the same signal if one killed the command."""
+def main(starter: str, grace: str, *arguments: str) -> int:
+    """The exit code of the command; this process is killed by the same signal if one killed the command.
+
+    `starter` is the process that started this one, which may be gone before the first line here.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
-    parent = os.getppid()
+    parent = int(starter)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     libc.prctl(PR_SET_PDEATHSIG, ORPHANED)

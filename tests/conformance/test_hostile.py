@@ -16,7 +16,7 @@ from seriatim_models.conformance.child import ChildProcess, marked
 from seriatim_models.conformance.driving import DrivenRun, drive
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.script import ScriptStep
-from seriatim_models.supervisor import SUPERVISED
+from seriatim_models.supervisor import SUPERVISED, supervised
 
 from .conftest import example, faulty
 
@@ -228,6 +228,18 @@ def test_a_killed_driver_leaves_nobody(program: Program) -> None:
     while Path(f"/proc/{orphan}").exists() and time.monotonic() < until:
         time.sleep(0.01)
     assert not Path(f"/proc/{orphan}").exists()
+
+
+@pytest.mark.skipif(not SUPERVISED, reason="there is no subreaper here")
+def test_nothing_is_run_for_a_driver_that_was_killed_before_its_supervisor_began() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    command = [
+        str(gone.pid) if word == str(os.getpid()) else word
+        for word in supervised(["sh", "-c", "echo run"])
+    ]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (127, b"")
 
 
 def test_the_child_leaves_no_zombie() -> None:
