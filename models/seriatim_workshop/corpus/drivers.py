@@ -442,3 +442,19 @@ async def tenacity_statistics():
     await asyncio.gather(fails([1, 1]), fails([]))
     statistics = getattr(fails, "statistics", None) or fails.retry.statistics
     assert statistics["attempt_number"] in (1, 3)
+
+
+def ratelimit_calls():
+    """One call in ten seconds is allowed: of two threads, both find that the last one was long ago."""
+    import time
+
+    import ratelimit
+
+    times = []
+
+    @ratelimit.rate_limited(1, 10)
+    def call():
+        times.append(time.time())
+
+    together(call, call)
+    assert max(times) - min(times) >= 9

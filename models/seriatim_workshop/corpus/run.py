@@ -110,6 +110,8 @@ BUGS = (
     KnownBug("anyio_semaphore", "anyio", "4.12.1", "4.14.1", ("anyio", "sniffio"),
              "Semaphore: a waiter is stranded behind a cancelled one", "anyio PR 1145",
              ("sniffio==1.3.1", "idna==3.10")),
+    KnownBug("ratelimit_calls", "ratelimit", "1.3.0", "1.4.1", ("ratelimit",),
+             "two calls in one period: the time of the last one is looked at, then set", "1.4 has a lock around both"),
     KnownBug("tenacity_statistics", "tenacity", "8.3.0", "8.4.2", ("tenacity",),
              "calls of one coroutine function share their statistics", "each call has a copy of its own since 8.4.2"),
 )  # fmt: skip
