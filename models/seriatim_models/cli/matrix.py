@@ -136,7 +136,7 @@ def matrix(
         out.put(json, _document(runs))
     if stop.asked:
         out.console.print("Interrupted: the same command goes on.", markup=False)
-        return 130
+        return stop.code
     return max((EXIT[run.matrix.verdict] for run in runs), key=lambda code: (code == 1, code))
 
 

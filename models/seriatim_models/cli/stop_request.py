@@ -6,12 +6,16 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
+from seriatim_models.ending import INTERRUPTED, TERMINATED, Terminated
+
 
 class StopRequest:
     """While it is entered, the first Ctrl-C (or SIGTERM) asks to stop, and the second one interrupts."""
 
     def __init__(self) -> None:
         self.asked = False
+        self.kind: type[KeyboardInterrupt] = KeyboardInterrupt
+        """The exception that stands for the signal."""
         self._shown = False
 
     def shown(self, show: Callable[[], None]) -> bool:
@@ -27,11 +31,19 @@ class StopRequest:
             signal.signal(number, self._ask)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, before in self._before:
             signal.signal(number, before)
+        if kind is KeyboardInterrupt and self.kind is not kind:
+            raise self.kind
+
+    @property
+    def code(self) -> int:
+        """The exit code of who was asked."""
+        return TERMINATED if self.kind is Terminated else INTERRUPTED
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
-            raise KeyboardInterrupt
+            raise self.kind
         self.asked = True
+        self.kind = Terminated if number == signal.SIGTERM else KeyboardInterrupt

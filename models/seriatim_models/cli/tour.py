@@ -223,7 +223,7 @@ def _matrix(console: Console, out: Path) -> MatrixSection:
     with StopRequest() as stop:
         runs, extent = overview(stop)
     if stop.asked:
-        raise KeyboardInterrupt
+        raise stop.kind
     console.print(indented(Text(extent), 0))
     for run in runs:
         console.print(indented(Text(matrix_summary(run.matrix)), 0))
