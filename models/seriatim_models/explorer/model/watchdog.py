@@ -17,15 +17,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate, chain, repeat, starmap, tee
+from operator import attrgetter, itemgetter
 from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model import execution
-from seriatim_models.explorer.model.guard import HARNESS, explores_own_code, place
+from seriatim_models.explorer.model.guard import HARNESS, explores_own_code, foreign, place
 
 PATIENCE = 10.0
 """Seconds that one step may take; fewer if the whole exploration has fewer."""
@@ -50,6 +54,9 @@ SIGNAL = getattr(signal, "SIGURG", None)
 
 READ_ALONG = ("ex", "thread", "result", "error")
 """The variables of `execution._work` that hold something of an execution."""
+
+Place = tuple[FrameType, CodeType]
+"""Where a thread is, or has called from."""
 
 _sleep, _now = time.sleep, time.monotonic
 
@@ -87,9 +94,9 @@ class Watch:
 
     def look(self) -> None:
         """See where the exploration is, and interrupt it if it has been there for too long."""
-        frame = sys._current_frames().get(self.thread)
-        bottom, factor = _bottom(frame)
-        if frame is None or bottom is None:
+        frames = _frames_of(self.thread)
+        bottom, factor = _bottom(frames)
+        if bottom is None:
             self._seen, self._still = (), 0.0
             return
         ex = _local(bottom, "ex")
@@ -104,9 +111,9 @@ class Watch:
             used = _processor_time(self.thread) - self._used
             computes = used >= COMPUTES * self._still
             self._still = 0.0
-            self._interrupt(frame, bottom, computes)
+            self._interrupt(frames, bottom, computes)
 
-    def _interrupt(self, frame: FrameType, bottom: FrameType, computes: bool) -> None:
+    def _interrupt(self, frames: Sequence[Place], bottom: FrameType, computes: bool) -> None:
         thread = _local(bottom, "thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
         self.times += 1
@@ -117,7 +124,7 @@ class Watch:
         )
         if self.own_code and computes:
             why = (
-                f"It does not wait, but computes ({_innermost(frame)}): a long computation, which needs less to do in "
+                f"It does not wait, but computes ({_innermost(frames)}): a long computation, which needs less to do in "
                 "the test, or a loop that does not end in this schedule"
             )
         elif self.own_code:
@@ -125,8 +132,9 @@ class Watch:
                 "A real wait (a socket, a pipe, a process, a lock of a module that is not observed) stops all threads "
                 "at once. Put a stub in its place in the test, or name the module that waits in modules="
             )
+        stands = next((frame for frame, code in frames if foreign(code)), None)
         self.error = OutsideModel(
-            f"{who} has come no further for {self.patience:.0f} s: it is at {place(frame)}. {why}"
+            f"{who} has come no further for {self.patience:.0f} s: it is at {place(stands)}. {why}"
         )
         if self.main and SIGNAL is not None:
             signal.pthread_kill(self.thread, SIGNAL)
@@ -140,20 +148,20 @@ class Watch:
 
     def interrupted(self, number: int, frame: FrameType | None) -> None:
         """The handler of the signal: raise what was found, if it is still so."""
-        if self.error is None or _bottom(frame)[0] is None:
+        walked = () if frame is None else traceback.walk_stack(frame)
+        around = [(f, f.f_code) for f, _ in walked]
+        if self.error is None or _bottom(around)[0] is None:
             return
         if self.times > 1:  # the error was swallowed: this one leaves `except Exception`, too
             raise KeyboardInterrupt(str(self.error))
         raise self.error
 
 
-def _innermost(frame: FrameType) -> str:
+def _innermost(frames: Sequence[Place]) -> str:
     """File, line and function of the innermost code, also of the library, that is not the explorer's."""
-    around: FrameType | None = frame
-    while around is not None and around.f_code.co_filename.startswith(str(HARNESS)):
-        around = around.f_back
-    code = (around or frame).f_code
-    return f"{PurePath(code.co_filename).name}:{(around or frame).f_lineno} in {code.co_name}"
+    others = (p for p in frames if not p[1].co_filename.startswith(str(HARNESS)))
+    frame, code = next(others, frames[0])
+    return f"{PurePath(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
 
 
 def _processor_time(thread: int) -> float:
@@ -176,14 +184,27 @@ def _local(frame: FrameType, name: str) -> Any:  # Any: whatever the variable ho
     return value
 
 
-def _bottom(frame: FrameType | None) -> tuple[FrameType | None, int]:
-    """The frame of the explorer that has called the program's code in which `frame` is, and its factor of patience."""
-    while frame is not None:
-        if frame.f_code is execution._work.__code__:
+def _frames_of(thread: int) -> list[Place]:
+    """The frames of another thread with their code, the innermost first; none if it has ended.
+
+    They are taken by one call of C, in which that thread cannot run. Between two lines of Python it may go on and leave
+    a greenlet, and then a frame of that one, or its `f_back`, may be memory of something else: the process crashed.
+    """
+    now = map(itemgetter(thread), starmap(sys._current_frames, [()]))
+    frames, again = tee(accumulate(chain(now, repeat("f_back")), getattr))
+    found: deque[Place] = deque()
+    with suppress(KeyError, AttributeError):  # the outermost frame has none behind it
+        found.extend(zip(frames, map(attrgetter("f_code"), again), strict=True))
+    return list(found)
+
+
+def _bottom(frames: Iterable[Place]) -> tuple[FrameType | None, int]:
+    """The frame of the explorer that has called the program's code, and its factor of patience."""
+    for frame, code in frames:
+        if code is execution._work.__code__:
             return frame, 1
-        if frame.f_code in CHECKS:
-            return frame, CHECKS[frame.f_code]
-        frame = frame.f_back
+        if code in CHECKS:
+            return frame, CHECKS[code]
     return None, 1
 
 
