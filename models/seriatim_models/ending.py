@@ -21,7 +21,7 @@ class Terminated(KeyboardInterrupt):
 
 def end_in_a_word() -> None:
     """Let this process, which is a command without the command line, end so; the second signal ends it at once."""
-    sys.excepthook = in_a_word
+    sys.excepthook, sys.unraisablehook = in_a_word, _at_once
     for number, kind in ((signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)):
         usual = (signal.default_int_handler, signal.SIG_DFL)
         if signal.getsignal(number) in usual:  # and not ignored, as behind nohup or &
@@ -62,6 +62,14 @@ def in_a_word(kind: type[BaseException], error: BaseException, where: TracebackT
         signal.signal(number, signal.SIG_IGN)  # it is being ended
     os.write(2, WORDS[_code(kind)])
     raise SystemExit(_code(kind))
+
+
+def _at_once(what: sys.UnraisableHookArgs) -> None:
+    """`sys.unraisablehook`: what is raised in what the interpreter calls by itself, such as a finalizer, is lost else."""
+    if not issubclass(what.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(what)
+        return
+    leave(_code(what.exc_type))
 
 
 def leave(code: int) -> NoReturn:

@@ -230,3 +230,18 @@ def test_nothing_is_left_of_what_starts_java(
     if what != "endure":  # not a command of the package: Python says what it says
         assert "Traceback" not in errors, f"{case}\n{errors}"
     assert code in (number.value * -1, CODES[number], 0, 1, 3), f"{case}: {code}\n{errors}"
+
+
+def test_a_signal_that_comes_in_what_the_interpreter_calls_by_itself_is_not_lost() -> None:
+    """Found in `make soak`: Hypothesis has a callback of the garbage collector."""
+    text = (
+        "from seriatim_models.ending import end_in_a_word\n"
+        "import gc, os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "end_in_a_word()\n"
+        "gc.callbacks.append(lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "gc.collect()\n"
+        "sys.exit('went on')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "seriatim: interrupted\n")
