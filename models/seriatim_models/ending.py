@@ -65,7 +65,7 @@ def in_a_word(kind: type[BaseException], error: BaseException, where: TracebackT
 
 
 def _at_once(what: sys.UnraisableHookArgs) -> None:
-    """`sys.unraisablehook`: what is raised in what the interpreter calls by itself, such as a finalizer, is lost else."""
+    """`sys.unraisablehook`: what is raised in what the interpreter calls by itself, as a finalizer, is lost else."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
         return
