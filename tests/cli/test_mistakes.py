@@ -82,7 +82,7 @@ MISTAKES = {
     "lint folder": "is a folder",
     "lint binary": "not a history",
     "show binary": "not a history",
-    "show folder": "there is no token",
+    "show folder": "is a folder, and show takes one recording",
     "conform --exec ''": "the command is empty",
     "conform --exec nowhere": "nowhere: cannot be started",
     "conform --exec true": "ended with exit code 0",
