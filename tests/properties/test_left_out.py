@@ -203,17 +203,17 @@ def closed(recorded: str, opens: bool = True) -> Recording:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "opens", "convicted"),
+    ("recorded", "opens", "violates"),
     [("before", True, False), ("", True, False), ("after", True, True), ("", False, True)],
 )
 @pytest.mark.parametrize("lvl", ["api", "broker"])
 def test_a_channel_that_is_opened_anew_had_ended(
-    recorded: str, opens: bool, convicted: bool, lvl: str
+    recorded: str, opens: bool, violates: bool, lvl: str
 ) -> None:
     """At some time before, if its end is not recorded; else where that is."""
     r = closed(recorded, opens)
     events = [msgspec.structs.replace(e, lvl=lvl) for e in r.events]
-    assert (BY_ID["P2"].check(events).verdict is Verdict.VIOLATED) is convicted
+    assert (BY_ID["P2"].check(events).verdict is Verdict.VIOLATED) is violates
 
 
 def tagged(lvl: str, *given: tuple[str, int], opened: bool = False, polls: int = 0) -> Verdict:
@@ -231,7 +231,7 @@ def tagged(lvl: str, *given: tuple[str, int], opened: bool = False, polls: int =
 
 
 @pytest.mark.parametrize(
-    ("given", "how", "convicted"),
+    ("given", "how", "violates"),
     [
         ([("t", 1), ("t", 2), ("u", 1)], {}, False),  # opened anew, of which there is no line
         ([("t", 1), ("t", 2), ("u", 1)], {"opened": True}, True),
@@ -251,9 +251,9 @@ def tagged(lvl: str, *given: tuple[str, int], opened: bool = False, polls: int =
     ],
 )
 def test_tags_that_no_delivery_has_were_given_to_somebody_unseen_or_left_out(
-    given: list[tuple[str, int]], how: dict[str, Any], convicted: bool
+    given: list[tuple[str, int]], how: dict[str, Any], violates: bool
 ) -> None:
-    assert (tagged("wire", *given, **how) is Verdict.VIOLATED) is convicted
+    assert (tagged("wire", *given, **how) is Verdict.VIOLATED) is violates
 
 
 def handled(**names: Any) -> Recording:
