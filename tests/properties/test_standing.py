@@ -67,6 +67,20 @@ def test_a_violation_that_its_own_events_do_not_show_is_none() -> None:
     assert half.explanation.startswith("not shown by its own events, so it is no violation: m0 was")
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_the_opening_that_denies_a_channel_opened_anew_is_shown(at: int) -> None:
+    r = Recording()
+    for n in range(4):
+        if n == at:
+            r.add("ch_open", conn="a", ch=1, gen=1)
+        if n in (1, 2):
+            r.deliver("m0", "a", dtag=3 - n, redelivered=None if n == 1 else False)
+    for id in ("P2", "P3"):
+        found = check(id, r)
+        assert [e.ev for e in found.witness].count("ch_open") == 1
+        assert stands(BY_ID[id], found)
+
+
 def test_a_property_that_rests_on_more_says_so() -> None:
     events, _ = scene(next(k for k in KINDS if k.id == "P6:late"), 0, 0, 100_000)
     prop = BY_ID["P6"]

@@ -248,13 +248,9 @@ class Lifecycles(msgspec.Struct):
 
     def anew(self, first: Step, second: Step) -> bool:
         """Whether the channel of two acquisitions may have been opened anew between them: its tags did not rise, and
-        its opening is not recorded.
+        no opening is recorded there.
         """
-        earlier, later = sorted((first, second), key=lambda step: step.pos)
-        tags = earlier.event.dtag, later.event.dtag
-        falls = tags[0] is not None and tags[1] is not None and tags[1] <= tags[0]
-        known = first.by.conn in self.sessions.opens or first.event.lvl in EXACT
-        return falls and not known and _same_channel(first, second)
+        return _falls(first, second) and first.by.conn not in self.sessions.opens
 
     def may_precede(self, first: Step, second: Step) -> bool:
         """Whether `first` may have been acquired, and let go otherwise than by a command that names its message, before
@@ -280,9 +276,12 @@ class Lifecycles(msgspec.Struct):
         )
 
     def proof_that_kept(self, first: Step, second: Step) -> list[PlacedEvent]:
-        """The call and its answer by which it is known that `may_precede` is false, if it is known by that: whoever
-        had `first` was still there at `second`.
+        """What shows that `may_precede` is false, if it is known by that: the call and its answer by which whoever had
+        `first` was still there at `second`, or an opening, so that others are recorded too, see `anew`.
         """
+        if _falls(first, second):
+            opening = self.sessions.opens.get(first.by.conn)
+            return [opening] if opening else []
         if _ordered(second, first) or first.event.autoack or _same_channel(first, second):
             return []
         return self.sessions.proof(first.by, first.event.lvl)
@@ -347,6 +346,14 @@ class Lifecycles(msgspec.Struct):
 
 def _same_channel(first: Step, second: Step) -> bool:
     return first.by == second.by and first.by.ch is not None
+
+
+def _falls(first: Step, second: Step) -> bool:
+    """Whether the later of two acquisitions on one channel, outside a broker, does not have the higher tag."""
+    earlier, later = sorted((first, second), key=lambda step: step.pos)
+    tags = earlier.event.dtag, later.event.dtag
+    falls = tags[0] is not None and tags[1] is not None and tags[1] <= tags[0]
+    return falls and _same_channel(first, second) and first.event.lvl not in EXACT
 
 
 def _stamped_alike(one: Event, other: Event) -> bool:

@@ -136,8 +136,8 @@ class Sessions(msgspec.Struct):
     """Channels and connections that began a call, if the recording has answers at all; see `settle`."""
     reopened: dict[Holder, int] = {}
     """Where each incarnation of a channel but the first was opened."""
-    opens: set[str] = set()
-    """Connections of which openings of channels are recorded."""
+    opens: dict[str, PlacedEvent] = {}
+    """Of each connection of which openings of channels are recorded, the earliest one."""
     polled: dict[Holder, PlacedEvent] = {}
     """Of connections, the latest poll that named no message."""
     channels_end: bool = False
@@ -149,7 +149,7 @@ class Sessions(msgspec.Struct):
         """Take in an event of `ANSWERED`, an end, or the opening of a channel."""
         self.add_end(pos, event)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
-            self.opens.add(event.conn)
+            self.opens.setdefault(event.conn, PlacedEvent(pos, event))
             if (event.gen or 0) > 1:
                 self.reopened.setdefault(holder(event), pos)
         # With an error it is the broker that closes: no answer, even if the client had asked to close.
@@ -183,7 +183,8 @@ class Sessions(msgspec.Struct):
         self.refused |= right.refused
         moved = {by: pos + shift for by, pos in right.reopened.items()}
         self.reopened = moved | self.reopened
-        self.opens |= right.opens
+        for conn, opening in right.opens.items():
+            self.opens.setdefault(conn, PlacedEvent(opening.pos + shift, opening.event))
         self.kinds.join(right.kinds)
         for by, poll in right.polled.items():
             self.polled[by] = PlacedEvent(poll.pos + shift, poll.event)
