@@ -14,7 +14,7 @@ import pytest
 from seriatim_models.cli import run
 from seriatim_models.conformance.child import ChildProcess, marked
 from seriatim_models.conformance.driving import DrivenRun, drive
-from seriatim_models.conformance.protocol import Fault
+from seriatim_models.conformance.protocol import Fault, Request
 from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.supervisor import SUPERVISED, supervised
 
@@ -101,7 +101,7 @@ def started(command: str) -> ChildProcess:
     return child
 
 
-def test_a_late_reader_of_an_ended_program_says_nothing_of_the_next(program: Program) -> None:
+def test_who_is_late_with_an_ended_program_does_nothing_to_the_next(program: Program) -> None:
     child = started(
         program(
             hello(
@@ -110,12 +110,15 @@ def test_a_late_reader_of_an_ended_program_says_nothing_of_the_next(program: Pro
             )
         )
     )
-    ended = child._process
-    assert ended is not None
+    client, ended = child.connect(1, lambda push: None), child.program
     child.end()
     child.reset()
-    child._read_answers(ended)
+    with pytest.raises(Fault, match="was ended"):
+        client.do(Request(op="sync"))
+    ended.failed(Fault("silent", "gave no answer"))
+    ended.end()
     child.reset()
+    assert child.program is not ended
     child.end()
 
 
@@ -143,7 +146,7 @@ def test_what_breaks_in_the_middle_ends_the_run_with_the_step_at_fault(
     run, child = driven(faulty(mistake))
     assert (run.fault, run.steps[-1].op) == (kind, "nack"), run.why
     assert time.monotonic() - begun < IN_TIME
-    assert not marked(child._mark)
+    assert not marked(child.program.mark)
 
 
 def test_who_answers_twice_is_said_to(program: Program) -> None:
@@ -159,12 +162,12 @@ def test_one_that_does_not_read_does_not_stop_us_from_writing(program: Program) 
     child = started(program(hello("time.sleep(1e6)")))
     run = drive(child, [ScriptStep(op="publish", q="q" * 2**20, m="m0")])
     assert run.fault in ("silent", "deaf")
-    assert not marked(child._mark)
+    assert not marked(child.program.mark)
 
 
 def test_who_ignores_signals_and_forks_is_killed_with_all_offspring() -> None:
     child = started(faulty("will-not-end"))
-    mark = child._mark
+    mark = child.program.mark
     run = drive(child, TAKE_AND_GIVE_BACK)
     assert not run.fault
     if Path("/proc/self/environ").exists():
@@ -200,9 +203,9 @@ def test_who_hides_its_offspring_leaves_none(program: Program) -> None:
     orphan = int(note.read_text())
     assert os.getsid(orphan) not in (
         os.getsid(0),
-        os.getsid(child._process.pid if child._process else 0),
+        os.getsid(child.program.process.pid),
     )
-    assert orphan not in marked(child._mark)
+    assert orphan not in marked(child.program.mark)
     child.end()
     with pytest.raises(ProcessLookupError):
         os.kill(orphan, 0)
@@ -244,8 +247,7 @@ def test_nothing_is_run_for_a_driver_that_was_killed_before_its_supervisor_began
 
 def test_the_child_leaves_no_zombie() -> None:
     child = started(example())
-    process = child._process
-    assert process is not None
+    process = child.program.process
     child.end()
     child.end()
     assert process.returncode is not None

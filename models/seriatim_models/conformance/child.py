@@ -102,10 +102,6 @@ class ChildProcess:
         self._environment = dict(environment or {})
         self.starting = max(patience, self.starting)
         self._slowest = 0.0
-        self._ending = threading.RLock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pushes: list[Push] = []
-        self._receivers: dict[int, Receiver] = {}
         self.name, self.version = command, ""
         self.can: frozenset[str] = frozenset()
         self.means = NOTHING
@@ -115,12 +111,11 @@ class ChildProcess:
     # ---- System
 
     def reset(self) -> None:
-        if self._process is None:
-            self._start()
-        self._receivers.clear()
-        self._pushes.clear()
+        self.start()
+        self.program.receivers.clear()
+        self.program.pushes.clear()
         self.ask(Request(op="reset"))
-        self._pushes.clear()
+        self.program.pushes.clear()
 
     def do(self, request: Request) -> Answer:
         return self.ask(request)
@@ -129,90 +124,119 @@ class ChildProcess:
         return self.ask(Request(op="sync")).ok
 
     def pushed(self) -> list[Push]:
-        taken, self._pushes = self._pushes, []
+        taken, self.program.pushes = self.program.pushes, []
         return taken
 
     def end(self) -> None:
-        with (
-            self._ending
-        ):  # whoever asks returns when nothing is left, also if another thread ends it
-            process, self._process = self._process, None
-            if process is not None:
-                self._failed(Fault("died", "was ended"))
-                reap(process, self._mark)
+        self.program.end()
 
     # ---- ConcurrentSystem
 
     @property
     def one_at_a_time(self) -> bool:
         """Whether it speaks version 1, so that its clients take turns."""
-        return self._turn is not None
+        return self.program.turn is not None
 
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
         """A client that is channel `number`."""
-        self._receivers[number] = receive
-        client = _ChildClient(self, number)
+        self.program.receivers[number] = receive
+        client = _ChildClient(self, self.program, number)
         if "open" in self.can:
             answer = client.do(Request(op="open", ch=number))
             if not answer.ok:
                 raise Fault("garbage", f"refused to open a channel: {answer.why or 'no reason'}")
         return client
 
-    # ---- the pipes
+    # ---- the program
+
+    def start(self) -> None:
+        """Start a program if none is running. Raises `Fault` if there is no handshake."""
+        if self.program.over:
+            self._start()
 
     def _start(self) -> None:
-        self._asked: dict[int, _Asked] = {}
-        self._number = 0
-        self._fault: Fault | None = None
-        self._budget, self._pushed = FLOOD_MAX, 0
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._turn: threading.Lock | None = threading.Lock()
-        self._output = bytearray()
-        self._stderr = bytearray()
-        self._mark = uuid.uuid4().hex
-        self._process = spawned(self._arguments, self._mark, self._environment)
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
-        works = (self._read_answers, self._read_errors)
-        self._read_from = self._process
-        self._readers = [
-            threading.Thread(target=work, args=(self._process,), daemon=True) for work in works
-        ]
-        for reader in reversed(
-            self._readers
-        ):  # whoever reads the end of the answers waits for the errors
-            reader.start()
+        concurrent = self._protocol == CONCURRENT
+        self.program = _Program(self._arguments, self._environment, concurrent)
         try:
             asked = Request(op="hello", protocol=self._protocol)
-            hello = as_hello(self._exchange(asked, self.starting))
+            hello = as_hello(self.program.exchange(asked, self.starting))
             self.name, self.version = hello.name or self.name, hello.version
             self.can = abilities(hello.can)
             self.means = meanings(hello.means, self.can)
         except Fault:
             self.end()
             raise
-        if self._protocol == hello.protocol == CONCURRENT:
-            self._turn = None
+        if concurrent and hello.protocol == CONCURRENT:
+            self.program.turn = None
 
     def ask(self, request: Request, within: float | None = None) -> Answer:
         """Ask and wait for the answer, `within` so many seconds if not the usual. Raises `Fault`; then it is ended."""
-        if self._process is None:
-            raise self._fault or Fault("died", "is not running any more")
+        return self.ask_program(self.program, request, within)
+
+    def ask_program(
+        self, program: _Program, request: Request, within: float | None = None
+    ) -> Answer:
+        """The same of a program that may not be the one that is running any more. Then it is that which failed."""
         try:
-            with self._turn or contextlib.nullcontext():
-                return as_answer(self._exchange(request, within))
+            with program.turn or contextlib.nullcontext():
+                begun = time.monotonic()
+                answer = program.exchange(request, self._patience if within is None else within)
+                self._slowest = max(self._slowest, time.monotonic() - begun)
+                return as_answer(answer)
         except Fault as fault:
-            self._failed(
-                fault
-            )  # so that the other clients are given this reason, and not the end that follows
-            self.end()
+            if fault.kind == "silent":
+                # It will be silent again in every attempt to shorten the script: then wait no longer than a multiple
+                # of the slowest answer.
+                self._patience = min(self._patience, max(HASTE, 20 * self._slowest))
+            # So that the other clients are given this reason, and not the end that follows.
+            program.failed(fault)
+            program.end()
             raise
 
-    def _exchange(self, request: Request, within: float | None = None) -> dict[str, object]:
-        """Send one request and wait for its answer."""
+
+class _Program:
+    """One process from its start to its end, and what was said to it and by it."""
+
+    def __init__(
+        self, arguments: list[str], environment: Mapping[str, str], concurrent: bool
+    ) -> None:
+        """Raises `Fault` if it cannot be started."""
+        self.concurrent = concurrent
+        """Whether what it pushes has a channel of its own."""
+        self.pushes: list[Push] = []
+        """What it pushed, if it has not."""
+        self.receivers: dict[int, Receiver] = {}
+        self.turn: threading.Lock | None = threading.Lock()
+        """Who has it may ask; None if several may at once."""
+        self.mark = uuid.uuid4().hex
+        self.over = False
+        self._ending = threading.RLock()
+        self._asked: dict[int, _Asked] = {}
+        self._number = 0
+        self._fault: Fault | None = None
+        self._budget, self._pushed = FLOOD_MAX, 0
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._output = bytearray()
+        self._stderr = bytearray()
+        self.process = spawned(arguments, self.mark, environment)
+        assert self.process.stdin is not None
+        os.set_blocking(self.process.stdin.fileno(), False)
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._errors.start()  # whoever reads the end of the answers waits for the errors
+        threading.Thread(target=self._read_answers, daemon=True).start()
+
+    def end(self) -> None:
+        """End it and all that it started. Returns when nothing is left, also if another thread ends it."""
+        with self._ending:
+            if not self.over:
+                self.over = True
+                self.failed(Fault("died", "was ended"))
+                reap(self.process, self.mark)
+
+    def exchange(self, request: Request, patience: float) -> dict[str, object]:
+        """Send one request and wait for its answer. Raises `Fault`."""
         begun = time.monotonic()
-        patience = self._patience if within is None else within
         asked = _Asked(request.op)
         with self._lock:
             if self._fault is not None:
@@ -223,37 +247,37 @@ class ChildProcess:
         data = msgspec.json.encode(msgspec.structs.replace(request, id=number)) + b"\n"
         self._write(data, begun + patience, patience)
         if not asked.done.wait(max(0.0, begun + patience - time.monotonic())):
-            self._failed(self._late(request, patience))
+            half = HALF_LINE if self._output else ""
+            why = f"gave no answer to {request.op} within {patience:g} s{half}{self._stderr_end()}"
+            self.failed(Fault("silent", why))
         if asked.message is None:
             assert self._fault is not None
             raise self._fault
-        self._slowest = max(self._slowest, time.monotonic() - begun)
         return asked.message
 
     def _write(self, data: bytes, until: float, patience: float) -> None:
-        process = self._process
+        assert self.process.stdin is not None
         waiting = memoryview(data)
         with self._writing:
-            while waiting and process is not None and process.stdin is not None:
+            while waiting:
                 try:
-                    waiting = waiting[os.write(process.stdin.fileno(), waiting) :]
+                    waiting = waiting[os.write(self.process.stdin.fileno(), waiting) :]
                 except BlockingIOError:
                     left = until - time.monotonic()
                     if left <= 0:
                         why = f"did not read a request within {patience:g} s"
-                        self._failed(Fault("deaf", why))
+                        self.failed(Fault("deaf", why))
                         return
                     with contextlib.suppress(OSError, ValueError):
-                        select.select([], [process.stdin.fileno()], [], left)
+                        select.select([], [self.process.stdin.fileno()], [], left)
                 except (OSError, ValueError):
                     return  # it closed its input; whether it ended, its output shows
 
-    def _read_answers(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_answers(self) -> None:
         """What the thread does that reads its output."""
-        readers = self._readers
-        assert process.stdout is not None
+        assert self.process.stdout is not None
         try:
-            while block := os.read(process.stdout.fileno(), LINE_MAX):
+            while block := os.read(self.process.stdout.fileno(), LINE_MAX):
                 self._budget -= len(block)
                 if self._budget < 0:
                     raise Fault("flood", f"wrote more than {FLOOD_MAX:,} bytes without an answer")
@@ -265,16 +289,11 @@ class ChildProcess:
                 for line in lines:
                     self._take(parse(bytes(line)))
         except Fault as fault:
-            if process is self._read_from:
-                self._failed(fault)
+            self.failed(fault)
             return
         except (OSError, ValueError):
             pass
-        if process is not self._read_from:
-            return  # it was ended, and another is running: how it ended is no fault of that one
-        ended = self._ended(process, readers[1])
-        if process is self._read_from:
-            self._failed(ended)
+        self.failed(self._ended())
 
     def _take(self, message: dict[str, object]) -> None:
         """One message of the program: what it pushed, or an answer. Raises `Fault`."""
@@ -285,7 +304,7 @@ class ChildProcess:
         with self._lock:
             asked = self._asked.pop(number, None) if isinstance(number, int) else None
         if asked is None:
-            turns = self._turn is not None
+            turns = self.turn is not None
             when = f" when {self._number} was asked" if turns and number != self._number else ""
             again = turns and isinstance(number, int) and 0 < number <= self._number
             what = "without an id" if number is None else f"{number!r}{' once more' * again}"
@@ -299,36 +318,27 @@ class ChildProcess:
         self._pushed += 1
         if self._pushed > PUSHES_MAX:
             raise Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
-        if self._protocol == CONCURRENT:
-            receive = self._receivers.get(push.ch)
+        if self.concurrent:
+            receive = self.receivers.get(push.ch)
             if receive is None:
                 raise Fault("garbage", f"said {push.ev} on channel {push.ch}, which nobody opened")
             receive(push)
             return
-        self._pushes.append(push)
+        self.pushes.append(push)
 
-    def _read_errors(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_errors(self) -> None:
         """What the thread does that reads its standard error."""
-        assert process.stderr is not None
+        assert self.process.stderr is not None
         with contextlib.suppress(OSError, ValueError):
-            while block := os.read(process.stderr.fileno(), LINE_MAX):
+            while block := os.read(self.process.stderr.fileno(), LINE_MAX):
                 self._stderr += block
                 del self._stderr[:-STDERR_KEPT]
 
-    def _late(self, request: Request, waited: float) -> Fault:
-        half = HALF_LINE if self._output else ""
-        why = f"gave no answer to {request.op} within {waited:g} s{half}{self._stderr_end()}"
-        # It will be silent again in every attempt to shorten the script: then wait no longer than a multiple of the
-        # slowest answer.
-        if self._number > 1:
-            self._patience = min(self._patience, max(HASTE, 20 * self._slowest))
-        return Fault("silent", why)
-
-    def _ended(self, process: subprocess.Popen[bytes], errors: threading.Thread) -> Fault:
+    def _ended(self) -> Fault:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
-        errors.join(GRACE)
-        code = process.returncode
+            self.process.wait(GRACE)
+        self._errors.join(GRACE)
+        code = self.process.returncode
         how = (
             "closed its output"
             if code is None
@@ -338,7 +348,7 @@ class ChildProcess:
         )
         with self._lock:
             asked = list(self._asked.values())
-        when = f" when {asked[0].op} was asked" if asked and self._turn is not None else ""
+        when = f" when {asked[0].op} was asked" if asked and self.turn is not None else ""
         half = HALF_LINE if self._output else ""
         return Fault("died", f"{how}{when}{half}{self._stderr_end()}")
 
@@ -349,7 +359,7 @@ class ChildProcess:
         last = next((line for line in reversed(lines) if WRONG.match(line)), (lines or [""])[-1])
         return f"; the end of its standard error: {last[-STDERR_SHOWN:]}" if last else ""
 
-    def _failed(self, fault: Fault) -> None:
+    def failed(self, fault: Fault) -> None:
         """It is broken: whoever waits gets the first reason."""
         with self._lock:
             if self._fault is None:
@@ -363,11 +373,14 @@ NEVER_ASKED = ", which was not asked or is answered already"
 
 
 class _ChildClient:
-    def __init__(self, system: ChildProcess, number: int) -> None:
-        self._system, self._number = system, number
+    """A client of one program: of the next one, after a fault, it is none."""
+
+    def __init__(self, system: ChildProcess, program: _Program, number: int) -> None:
+        self._system, self._program, self._number = system, program, number
 
     def do(self, request: Request) -> Answer:
-        answer = self._system.ask(msgspec.structs.replace(request, client=self._number))
+        asked = msgspec.structs.replace(request, client=self._number)
+        answer = self._system.ask_program(self._program, asked)
         if answer.unknown:
             raise OutcomeUnknown(answer.why)
         return answer

@@ -62,8 +62,7 @@ class PythonChild(ChildProcess):
         )
         within = self._patience + WHOLE_SECONDS * (1 + len(task.steps) / STEPS)
         try:
-            if self._process is None:
-                self._start()
+            self.start()
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="seriatim-drive-")
             path = Path(self._folder.name) / "script"
