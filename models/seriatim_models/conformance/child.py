@@ -156,7 +156,7 @@ class ChildProcess:
 
     def _start(self) -> None:
         concurrent = self._protocol == CONCURRENT
-        self.program = _Program(self._arguments, self._environment, concurrent)
+        self.program = _RunningProgram(self._arguments, self._environment, concurrent)
         try:
             asked = Request(op="hello", protocol=self._protocol)
             hello = as_hello(self.program.exchange(asked, self.starting))
@@ -174,7 +174,7 @@ class ChildProcess:
         return self.ask_program(self.program, request, within)
 
     def ask_program(
-        self, program: _Program, request: Request, within: float | None = None
+        self, program: _RunningProgram, request: Request, within: float | None = None
     ) -> Answer:
         """The same of a program that may not be the one that is running any more. Then it is that which failed."""
         try:
@@ -194,7 +194,7 @@ class ChildProcess:
             raise
 
 
-class _Program:
+class _RunningProgram:
     """One process from its start to its end, and what was said to it and by it."""
 
     def __init__(
@@ -375,7 +375,7 @@ NEVER_ASKED = ", which was not asked or is answered already"
 class _ChildClient:
     """A client of one program: of the next one, after a fault, it is none."""
 
-    def __init__(self, system: ChildProcess, program: _Program, number: int) -> None:
+    def __init__(self, system: ChildProcess, program: _RunningProgram, number: int) -> None:
         self._system, self._program, self._number = system, program, number
 
     def do(self, request: Request) -> Answer:
