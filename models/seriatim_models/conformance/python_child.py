@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -48,9 +48,15 @@ class PythonChild(ChildProcess):
         30.0  # a busy machine takes long to start an interpreter, which is not the object's doing
     )
 
-    def __init__(self, where: str, *, patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        where: str,
+        *,
+        patience: float = 5.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Raises `Fault` if there is no such object."""
-        super().__init__(served(where), patience=patience)
+        super().__init__(served(where), patience=patience, environment=environment)
 
     def drive(self, steps: Iterable[ScriptStep], seconds: float) -> DrivenRun | None:
         """The run of a whole script within so many seconds; None if it must be driven step by step."""

@@ -9,7 +9,6 @@ an unknown name.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -102,8 +101,7 @@ def open_listed(listed: Listed, at: str) -> System:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.5)
-    os.environ[TARGET] = at
-    return PythonChild(listed.factory)
+    return PythonChild(listed.factory, environment={TARGET: at})
 
 
 def version_of(listed: Listed, system: System) -> str:
