@@ -123,6 +123,10 @@ CASES = (
         "rabbitmq", "quorum", ("kill", "pause"), 25.0, "rabbit-quorum",
         known=NOT_ALONE, argued=UNREGISTERED,
     ),
+    ChaosCase("postgresql", "synchronous", ENDED, 12.0, "postgres-skip-locked"),
+    ChaosCase("postgresql", "asynchronous", ("kill",), 12.0, "postgres-skip-locked"),
+    ChaosCase("postgresql", "asynchronous", ("restart", "pause"), 12.0, "postgres-skip-locked"),
+    ChaosCase("nats", "file", ENDED, 12.0, "jetstream-workqueue"),
     ChaosCase("nats-cluster", "replicated", ("partition",), 20.0),
     ChaosCase("nats-cluster", "replicated", ENDED, 20.0, argued=ORPHANS),
     ChaosCase(

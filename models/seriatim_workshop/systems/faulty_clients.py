@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import greenstalk
+import psycopg
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -353,6 +354,81 @@ class FaultyRedisLog:
         self._redis.close()
 
 
+class FaultyPostgres:
+    """A table: what is got is locked by a transaction, of a connection of its own, until that ends."""
+
+    TABLE = "CREATE TABLE IF NOT EXISTS jobs (id bigserial PRIMARY KEY, m text)"
+    GET = "SELECT id, m FROM jobs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+    ALL = "SELECT count(*) FROM jobs"
+    READY = "SELECT count(*) FROM (SELECT id FROM jobs FOR UPDATE SKIP LOCKED) AS ready"
+
+    def __init__(self, reach: str) -> None:
+        self._place = _place(reach)
+        self._held: dict[int, tuple[psycopg.Connection[Any], int]] = {}  # Any: of rows of any shape
+        self._last = 0
+        self._idle: list[psycopg.Connection[Any]] = []
+        connection = self._connection()
+        # Two that create one table at a time are not refused, but fail.
+        connection.execute("SELECT pg_advisory_xact_lock(1)")
+        connection.execute(self.TABLE)
+        self._over(connection, done=True)
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        if self._idle:
+            return self._idle.pop()
+        host, port = self._place
+        limits = {"connect_timeout": int(PATIENCE), "tcp_user_timeout": int(PATIENCE * 1000)}
+        return psycopg.connect(
+            host=host, port=port, user="seriatim", dbname="postgres", **limits  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _over(self, connection: psycopg.Connection[Any], *, done: bool) -> None:
+        """End a transaction; whose end fails is not used again."""
+        connection.commit() if done else connection.rollback()
+        self._idle.append(connection)
+
+    def publish(self, m: str) -> None:
+        connection = self._connection()
+        connection.execute("INSERT INTO jobs (m) VALUES (%s)", (m,))
+        self._over(connection, done=True)
+
+    def get(self) -> TakenMessage | None:
+        connection = self._connection()
+        found = connection.execute(self.GET).fetchone()
+        if found is None:
+            self._over(connection, done=False)
+            time.sleep(WAIT)
+            return None
+        self._last += 1
+        self._held[self._last] = connection, found[0]
+        return TakenMessage(str(found[1]), self._last)
+
+    def ack(self, tag: int) -> None:
+        connection, row = self._held.pop(tag)
+        connection.execute("DELETE FROM jobs WHERE id = %s", (row,))
+        self._over(connection, done=True)
+
+    def nack(self, tag: int) -> None:
+        connection, _ = self._held.pop(tag)
+        self._over(connection, done=False)
+
+    def left(self) -> tuple[int, int]:
+        connection = self._connection()
+        every, ready = (
+            int((connection.execute(count).fetchone() or (0,))[0])
+            for count in (self.ALL, self.READY)
+        )
+        self._over(connection, done=False)
+        return ready, every - ready
+
+    def close(self) -> None:
+        """Transactions that are open are rolled back."""
+        for connection, _ in self._held.values():
+            connection.close()
+        for connection in self._idle:
+            connection.close()
+
+
 class FaultyNats:
     """A JetStream work queue and one durable consumer: what is not acknowledged within `ACK_WAIT` comes again."""
 
@@ -475,7 +551,9 @@ def clients_of(system: DescribedSystem, *, log: bool = False) -> ConcurrentSyste
         return FaultySystem("Redis", lambda _: FaultyRedis(reach), "lease")
     if system.description.id == "beanstalkd":
         return FaultySystem("beanstalkd", lambda _: FaultyBeanstalkd(reach), "nack")
-    if system.description.id == "nats-cluster":
+    if system.description.id == "postgresql":
+        return FaultySystem("PostgreSQL", lambda _: FaultyPostgres(reach), "nack")
+    if system.description.id in ("nats", "nats-cluster"):
         returned: set[str] = set()
         return FaultySystem("NATS", lambda _: FaultyNats(system, returned), "lease", "nack")
     setting = system.setting
