@@ -178,6 +178,24 @@ def test_rejects_a_broker_that_says_nothing(
     assert "cannot be connected: Timeout" in capsys.readouterr().err
 
 
+def test_rejects_a_port_to_listen_on_that_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = [
+            "--amqp",
+            "amqp://127.0.0.1/",
+            "--listen",
+            port,
+            "--out",
+            str(tmp_path / "r.jsonl"),
+        ]
+        assert run(["record", *words]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == f"seriatim: --listen: port {port} of 127.0.0.1: Address already in use"
+
+
 def test_rejects_a_broker_that_refuses_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

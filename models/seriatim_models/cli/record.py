@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -253,7 +255,12 @@ def _listen(
 
     host, there = address(url)
     until = time.monotonic() + (seconds or float("inf"))
-    with Proxy(host, there, recorder, port):
+    try:
+        proxy = Proxy(host, there, recorder, port)
+    except OSError as error:
+        why = os.strerror(error.errno or errno.EADDRINUSE)
+        raise UsageError(f"--listen: port {port} of 127.0.0.1: {why}") from error
+    with proxy:
         console.print(f"listening on 127.0.0.1:{port} for {host}:{there}; Ctrl-C ends it")
         try:
             while time.monotonic() < until and not recorder.full:
