@@ -40,6 +40,7 @@ RUN_BY = {
     "README.md": "tests/cli/test_readme.py",
     ".github/CONTRIBUTING.md": "tests/contributing/test_recipes.py",
     "spec/OWN_PROPERTIES.md": "tests/contributing/test_recipes.py",
+    "spec/HISTORY.md": "tests/history/test_importers.py",
     "spec/OWN_CODE.md": "tests/own_code/test_page.py",
     "spec/guide/*.md": "tests/docs/test_site.py",
     "spec/lessons/*.md": "tests/lessons/test_lessons.py",

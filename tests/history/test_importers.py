@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -501,3 +503,37 @@ def test_rejects_a_file_of_which_nothing_can_be_made(tmp_path: Path) -> None:
     path.write_text("what is this\n")
     with pytest.raises(HistoryError, match=r"history\.edn: line 1: not a history"):
         read_history(path)
+
+
+# What spec/HISTORY.md shows of each format
+
+PAGE = Path(__file__).parents[2] / "spec" / "HISTORY.md"
+
+
+def examples() -> dict[str, tuple[str, list[dict[str, Any]]]]:
+    """By name of the file: its text, and the events that it is read as."""
+    _, _, shown = PAGE.read_text().partition("## Examples of other formats")
+    found = re.findall(
+        r"`([\w.]+)`[^`]*(?:`gap`[^`]*)?```\w+\n(.*?)```\s*```json\n(.*?)```", shown, re.S
+    )
+    return {
+        name: (text, [json.loads(line) for line in events.splitlines()])
+        for name, text, events in found
+    }
+
+
+def test_each_importer_has_an_example() -> None:
+    assert set(examples()) == {"history.edn", "spans.otlp.json", "old.jsonl"}
+
+
+@pytest.mark.parametrize("name", examples())
+def test_an_example_is_read_as_the_page_says(name: str, tmp_path: Path) -> None:
+    text, events = examples()[name]
+    path = tmp_path / name
+    path.write_text(text)
+    history = read_history(path)
+    assert history.quarantine == []
+    of_header = {"run", "rec", "lvl", "clk"}
+    read = [msgspec.to_builtins(event) for event in history.events]
+    assert [{k: v for k, v in e.items() if k not in of_header} for e in read] == events
+    assert Verdict.VIOLATED not in {f.verdict for f in judged(path).values()}
