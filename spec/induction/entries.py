@@ -840,6 +840,14 @@ def a_look_misses_nothing(s: SymbolicState, t: Term, e: Term) -> Term:
     return Implies(at_the_end, s.vain(t, e))
 
 
+@SYSTEM.safe("SO-3", t=Thread, e=Entry)
+def what_is_found_is_the_next(s: SymbolicState, t: Term, e: Term) -> Term:
+    """A look that has found an entry saw each before it of no use to its consumer at some moment since it began."""
+    c = s.whose(t)
+    mine = And(s.looking(t), s.found(t), s.registered(c), s.acquires(c))
+    return Implies(And(mine, linked(s, e), s.place(e) < s.cursor(t)), s.vain(t, e))
+
+
 @SYSTEM.step("SP-2", t=Thread, e=Entry)
 def of_no_use_when_it_is_said(s: SymbolicState, after: SymbolicState, t: Term, e: Term) -> Term:
     """What a look comes to count as of no use is so at that moment; a new look begins with what is so then."""
@@ -1052,6 +1060,13 @@ def go_on_blindly(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicSta
     guard = And(s.looking(t), linked(s, n), s.place(n) > s.cursor(t))
     between = nothing_between(s, s.cursor(t), s.place(n))
     return And(guard, between), go_on(s, t, n)[1]
+
+
+@SYSTEM.broken("go_on", "looked_in_vain", "SO-3", "an iteration that skips one", t=Thread, n=Entry)
+def go_on_past_the_next(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It goes on to an entry that is not the next."""
+    guard = And(s.looking(t), s.passed(t), linked(s, n), s.place(n) > s.cursor(t))
+    return guard, go_on(s, t, n)[1]
 
 
 @SYSTEM.broken("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)

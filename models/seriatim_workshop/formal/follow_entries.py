@@ -6,7 +6,14 @@ from typing import Any
 
 from seriatim.message import sub_queue
 from seriatim_workshop.formal.concrete import NotThat
-from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.follower import (
+    Follower,
+    Node,
+    Participants,
+    linking,
+    queue_of,
+    value,
+)
 from seriatim_workshop.formal.recorder import HostOperation
 from seriatim_workshop.formal.source import Value
 
@@ -15,9 +22,6 @@ RANK = 1000
 
 RETURNS = ("enqueue", "release", "dequeue", "check_status", "close", "attempt")
 """The calls at whose end their thread owes nobody a rewind."""
-
-Node = Any
-"""A node, an entry, a consumer or a pointer of the module under test, which may be a mutant."""
 
 
 class Entries(Follower):

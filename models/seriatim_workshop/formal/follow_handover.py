@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from seriatim_workshop.formal.concrete import NotThat
-from seriatim_workshop.formal.follower import Follower, Participants, value
+from seriatim_workshop.formal.follower import Follower, Node, Participants, value
 from seriatim_workshop.formal.recorder import HostOperation
 
 SETS = ("targets", "sessions", "ready")
 """The last part of a set's name: of the targets of a session, the sessions of a connection, the connections."""
-
-Thing = Any
-"""A target, session or connection of the module under test, which may be a mutant."""
 
 
 class HandoverFollower(Follower):
@@ -28,9 +25,9 @@ class HandoverFollower(Follower):
 
     def __init__(self, participants: Participants) -> None:
         super().__init__(participants)
-        self._things: dict[str, Thing] = {}
+        self._things: dict[str, Node] = {}
         self._ready_set: Any = None
-        self._sets: dict[int, tuple[object, Thing]] = {}
+        self._sets: dict[int, tuple[object, Node]] = {}
         """By id of a cell: the cell, and the session or connection whose set or flag it is."""
 
     # ---- what a field is in the reference
@@ -51,14 +48,14 @@ class HandoverFollower(Follower):
 
     # ---- who is who
 
-    def _target(self, target: Thing) -> str:
+    def _target(self, target: Node) -> str:
         name = self.context.name(target, f"target {target.name}")
         if self.member("Target", name):
             self._things[name] = target
             self.state.put("session_of", name, self._session(target.session))
         return name
 
-    def _session(self, session: Thing) -> str:
+    def _session(self, session: Node) -> str:
         name = self.context.name(session, "session")
         if self.member("Session", name):
             self._things[name] = session
@@ -66,7 +63,7 @@ class HandoverFollower(Follower):
             self.state.put("connection_of", name, self._connection(session.connection))
         return name
 
-    def _connection(self, connection: Thing) -> str:
+    def _connection(self, connection: Node) -> str:
         name = self.context.name(connection, f"connection {connection.name}")
         if self.member("Connection", name):
             self._things[name] = connection
@@ -96,14 +93,14 @@ class HandoverFollower(Follower):
             return self._add(event.thread, kind, event.new[-1])
         return self._take(event.thread, kind, event.old[0])
 
-    def _add(self, t: str, kind: str, thing: Thing) -> str:
+    def _add(self, t: str, kind: str, thing: Node) -> str:
         if kind == "targets":
             return self.take("add_target", t=t, g=self._target(thing))
         if kind == "sessions":
             return self.take("add_session", t=t, n=self._session(thing))
         return self.take("submit", t=t, c=self._connection(thing))
 
-    def _take(self, t: str, kind: str, thing: Thing) -> str:
+    def _take(self, t: str, kind: str, thing: Node) -> str:
         if kind == "targets":
             return self.take("take_target", t=t, g=self._target(thing))
         if kind == "sessions":

@@ -7,7 +7,14 @@ from typing import Any
 
 from seriatim_workshop.formal.concrete import NotThat
 from seriatim_workshop.formal.follow_entries import wants
-from seriatim_workshop.formal.follower import Follower, Participants, linking, queue_of, value
+from seriatim_workshop.formal.follower import (
+    Follower,
+    Node,
+    Participants,
+    linking,
+    queue_of,
+    value,
+)
 from seriatim_workshop.formal.recorder import HostOperation
 
 CALLS = ("enqueue", "release", "dequeue", "check_status", "work_desired", "close")
@@ -15,9 +22,6 @@ CALLS = ("enqueue", "release", "dequeue", "check_status", "work_desired", "close
 
 REFUSER = "who refused a job"
 """A thread that is bound to ask for another, or to see that somebody does."""
-
-Node = Any
-"""An entry or a consumer of the module under test, which may be a mutant."""
 
 
 class JobFollower(Follower):

@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any, SupportsIndex, cast
 
@@ -29,8 +28,8 @@ from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import load
+from seriatim_workshop.formal import journal
 from seriatim_workshop.formal.followed import Followed, share
-from seriatim_workshop.formal.journal import FollowedJournal
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
 
@@ -147,17 +146,6 @@ def programs(system: str, depth: int, sample: int = 0) -> list[PairData]:
     return every[:: max(1, len(every) // sample)] if sample else every
 
 
-def _kept_or_followed(journal: FollowedJournal | None, system: str, data: PairData) -> Followed:
-    if journal is None:
-        return follow_pair(system, data)
-    key = f"{system} {title(data)}"
-    outcome = journal.get(key)
-    if outcome is None:
-        outcome = follow_pair(system, data)
-        journal.keep(key, outcome)
-    return outcome
-
-
 def main(arguments: Sequence[str]) -> int:
     """Follow what is asked for and print what came of it; the exit code is 1 if an execution is rejected."""
     parser = argparse.ArgumentParser(
@@ -167,23 +155,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("systems", nargs="+", choices=("pull", "push"), metavar="pull|push")
     parser.add_argument("--depth", type=int, default=1, help="calls that lead to the state (1)")
     parser.add_argument("--sample", type=int, default=0, help="so many programs of each (all)")
-    parser.add_argument(
-        "--journal",
-        metavar="FILE",
-        type=Path,
-        help="keep each outcome there, and take those that are kept: killed, it goes on where it was",
-    )
+    journal.add_option(parser)
     asked = parser.parse_args(arguments)
-    journal = FollowedJournal(asked.journal) if asked.journal else None
     outcomes = []
     for system in asked.systems:
         chosen = programs(system, asked.depth, asked.sample)
         for n, data in enumerate(chosen, 1):
-            outcome = _kept_or_followed(journal, system, data)
+            run = partial(follow_pair, system, data)
+            outcome = journal.once(asked.journal, f"{system} {title(data)}", run)
             outcomes.append(outcome)
             if outcome.wrong:
                 print(f"! {system}, {outcome.program}\n      {outcome.wrong}", flush=True)
-            if journal is not None and n % TOLD_EVERY == 0:
+            if asked.journal is not None and n % TOLD_EVERY == 0:
                 print(f"  {system} {n:6,}/{len(chosen):,} programs", flush=True)
     steps, seconds = sum(o.steps for o in outcomes), sum(o.seconds for o in outcomes)
     print(

@@ -9,15 +9,13 @@ from seriatim_workshop.formal.follow_entries import wants
 from seriatim_workshop.formal.follower import (
     CALLS,
     Follower,
+    Node,
     Participants,
     linking,
     queue_of,
     value,
 )
 from seriatim_workshop.formal.recorder import HostOperation
-
-Node = Any
-"""A node, an entry or a consumer of the module under test, which may be a mutant."""
 
 
 class WakeupFollower(Follower):

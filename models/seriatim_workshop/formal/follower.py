@@ -18,6 +18,9 @@ from seriatim_workshop.formal.recorder import HostOperation, RecordedCell
 from seriatim_workshop.formal.source import Value
 from seriatim_workshop.formal.theory import load
 
+Node = Any
+"""A node, list, entry, pointer, consumer or part of the hand-over of the module under test, which may be a mutant."""
+
 Key = tuple[Value, ...]
 Call = tuple[str, dict[str, Any]]
 """An operation that has been called and has not returned: its event and the fields of its invocation."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import inspect
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import seriatim
@@ -68,6 +70,27 @@ class FollowedJournal:
             return
         with self._path.open("a", encoding="utf-8") as file:
             file.write(_line(key, found))
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Let a command be given a journal."""
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        type=lambda path: FollowedJournal(Path(path)),
+        help="keep each outcome there, and take those that are kept: killed, it goes on where it was",
+    )
+
+
+def once(journal: FollowedJournal | None, key: str, follow: Callable[[], Followed]) -> Followed:
+    """What is kept, if anything is; else what comes of following now, which is kept then."""
+    kept = None if journal is None else journal.get(key)
+    if kept is not None:
+        return kept
+    found = follow()
+    if journal is not None:
+        journal.keep(key, found)
+    return found
 
 
 def _line(key: str, found: Followed) -> str:

@@ -148,6 +148,10 @@ def try_all(seconds: float, journal: Path = JOURNAL) -> Iterator[OrderFollowed]:
     every = mutations()
     kept = [known[m.key] for m in every if m.key in known]
     journal.write_text("".join(json.dumps(asdict(f)) + "\n" for f in kept), "utf-8")
+    for (
+        program
+    ) in PROGRAMS_TRIED:  # what they take is translated once, and not anew by each process
+        follow(program, executions=1)
     until = time.monotonic() + seconds
     for mutation in every:
         if mutation.key in known or time.monotonic() > until:

@@ -14,6 +14,7 @@ REASONS = {
         "to dispose late shows only where the call ends in between; to announce early is rejected in group-freed "
         "(mutant group-announced-before-freed), which is not among the programs tried here"
     ),
+    "Queue._announce_group": "to announce what is of no group wakes for nothing, and no system counts wake-ups (WK-11)",
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
     "QueueConsumerManager._move": (

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -27,14 +28,13 @@ from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import subject
 from seriatim_models.programs.mutant_modules import load
-from seriatim_workshop.formal import SPEC
+from seriatim_workshop.formal import SPEC, journal
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_jobs import JobFollower
 from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.followed import Followed, share, write
-from seriatim_workshop.formal.journal import FollowedJournal
 from seriatim_workshop.formal.page import renewed
 from seriatim_workshop.formal.recorder import Recorder
 from seriatim_workshop.formal.simulation import Simulation
@@ -151,12 +151,7 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument(
         "--seconds", metavar="N", type=float, help="with --all: of each program so long at most"
     )
-    parser.add_argument(
-        "--journal",
-        metavar="FILE",
-        type=Path,
-        help="keep each outcome there, and take those that are kept: killed, it goes on where it was",
-    )
+    journal.add_option(parser)
     asked = parser.parse_args(args)
     console = Console()
     if asked.fields:
@@ -169,16 +164,11 @@ def main(args: list[str] | None = None) -> int:
     if not pairs:
         print(f"nothing has {' '.join(asked.names)} in its name", file=sys.stderr)
         return 2
-    journal = FollowedJournal(asked.journal) if asked.journal else None
     outcomes = []
     for n, (mutant, program) in enumerate(pairs, 1):
         limit = MUTANT_SLICE if mutant else WRITTEN_SLICE if asked.write else SLICE
-        key = f"{program} {mutant} {asked.seconds}"
-        outcome = None if journal is None else journal.get(key)
-        if outcome is None:
-            outcome = follow(program, mutant, None if asked.all else limit, seconds=asked.seconds)
-            if journal is not None:
-                journal.keep(key, outcome)
+        run = partial(follow, program, mutant, None if asked.all else limit, seconds=asked.seconds)
+        outcome = journal.once(asked.journal, f"{program} {mutant} {asked.seconds}", run)
         outcomes.append(outcome)
         console.print(line(outcome, n, len(pairs)), highlight=False, markup=False, soft_wrap=True)
     if asked.write:
