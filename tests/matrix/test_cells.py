@@ -20,8 +20,8 @@ from seriatim_models.matrix.queue_scenes import (
     QueueMatrixScene,
     QueueSystem,
 )
-from seriatim_models.matrix.scene import MatrixSystem
-from seriatim_models.matrix.states import edge_problem
+from seriatim_models.matrix.scene import Invocation, MatrixSystem
+from seriatim_models.matrix.states import edge_problem, explore_path
 from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.base import Mutants
@@ -314,3 +314,27 @@ def test_an_edge_of_a_mutant_is_compared_with_the_same_edge_of_the_right_referen
     problem = edge_problem(of, edge.state, edge.offer, wrong, LIB)
     assert problem.startswith("outcome: m1 is ACQUIRED by A, and AVAILABLE over the right")
     assert not edge_problem(of, edge.state, edge.offer, LIB, LIB)
+
+
+SERVED_BY_A_JOB = ("enqueue m1", "subscribe A", "job", "subscribe B")
+
+
+def test_a_push_begins_behind_whom_a_job_served_last() -> None:
+    """Strict Ordering begins behind the last subscription that the queue was known to have delivered for.
+
+    A mistake by hand that no program shows, and the single calls of the matrix from states of four calls on.
+    """
+    old = """                self._last_delivered.set(consumer.in_all)
+"""
+    new = """                if path != "job":
+                    self._last_delivered.set(consumer.in_all)
+"""
+    assert source("queue").count(old) == 1
+    wrong = modules_with("queue", source("queue").replace(old, new))
+    of = without_properties(PUSH_SYSTEM)
+    two = next(u for u in of.universes if u.name == "two-two")
+    state = explore_path(of, two, LIB, [Invocation.read(call) for call in SERVED_BY_A_JOB])
+    offer = next(o for o in state.offers if str(o.invocation) == "enqueue m2")
+    problem = edge_problem(of, state, offer, wrong, LIB)
+    assert problem.startswith("outcome: m2 is ACQUIRED by A, and ACQUIRED by B")
+    assert not edge_problem(of, state, offer, LIB, LIB)
