@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +15,10 @@ import pytest
 
 from seriatim_models.cli import run
 from seriatim_models.conformance.child import ChildProcess, marked
+from seriatim_models.conformance.concurrent.objects import ThreadedObject
 from seriatim_models.conformance.driving import DrivenRun, drive
-from seriatim_models.conformance.protocol import Fault, Request
+from seriatim_models.conformance.local import Local
+from seriatim_models.conformance.protocol import CONCURRENT, Fault, Push, Request
 from seriatim_models.conformance.script import ScriptStep
 from seriatim_models.supervisor import SUPERVISED, supervised
 
@@ -65,6 +69,11 @@ print(json.dumps({{"id": json.loads(sys.stdin.readline())["id"], "ok": True, "pr
         ),
         ('while True: print(\'{"ev": "deliver", "m": "m", "dtag": 1}\')', "flood", "more than"),
         ("raise SystemExit('no luck')", "died", "exit code 1 .* no luck"),
+        (
+            "import sys; print('Traceback (most recent call last):', file=sys.stderr); sys.exit(1)",
+            "died",
+            "exit code 1 when hello was asked$",
+        ),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "died", "killed by signal 9"),
         ('print(\'{"id": 1, "ok": true}\')', "start", "speaks 'no protocol'"),
         ('print(\'{"id": 1, "ok": false, "why": "closed today"}\')', "start", "closed today"),
@@ -120,6 +129,92 @@ def test_who_is_late_with_an_ended_program_does_nothing_to_the_next(program: Pro
     child.reset()
     assert child.program is not ended
     child.end()
+
+
+PUSHES_LATE = """
+print(json.dumps({'id': 1, 'ok': True, 'protocol': 'seriatim-conform/2', 'can': ['publish', 'consume']}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["op"] == "reset":
+        print(json.dumps({"ev": "deliver", "ch": 1, "ctag": "c", "m": "m0", "dtag": 1}), flush=True)
+    print(json.dumps({"id": asked["id"], "ok": True}), flush=True)
+"""
+
+
+def test_what_is_pushed_until_a_reset_is_answered_is_of_the_script_before(program: Program) -> None:
+    source = "import json, sys\nsys.stdin.readline()\n" + PUSHES_LATE
+    child = ChildProcess(program(source), patience=START, protocol=CONCURRENT)
+    taken: list[Push] = []
+    child.connect(1, taken.append)
+    child.reset()
+    child.connect(2, taken.append)
+    with pytest.raises(Fault, match="on channel 1, which nobody opened"):
+        child.reset()
+    assert not taken
+    child.end()
+
+
+def test_a_pipe_is_open_as_long_as_somebody_reads_it(program: Program) -> None:
+    """A closed one's number is soon that of the next program's pipe, whose answers the late reader would take."""
+    source = "import json, sys\nsys.stdin.readline()\n" + PUSHES_LATE
+    child, reads, goes_on = (
+        ChildProcess(program(source), patience=START, protocol=CONCURRENT),
+        threading.Event(),
+        threading.Event(),
+    )
+
+    def receive(push: Push) -> None:
+        reads.set()
+        goes_on.wait(IN_TIME)
+
+    child.connect(1, receive)
+
+    def ask() -> None:
+        with contextlib.suppress(Fault):
+            child.ask(Request(op="reset"))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert reads.wait(IN_TIME)
+    output = child.program.process.stdout
+    assert output is not None
+    child.end()
+    asking.join(IN_TIME)
+    assert not output.closed
+    goes_on.set()
+    until = time.monotonic() + IN_TIME
+    while not output.closed and time.monotonic() < until:
+        time.sleep(0.01)
+    assert output.closed
+
+
+@pytest.mark.parametrize("kind", [Local, ThreadedObject])
+def test_what_an_object_pushes_that_has_given_way_is_not_of_the_next(kind: type[Local]) -> None:
+    kept: list[Callable[..., None]] = []
+
+    class Keeps:
+        """Its threads may go on when another has taken its place."""
+
+        def publish(self, q: str, m: str) -> None: ...
+
+        def consume(self, ch: int, q: str, ctag: str, deliver: Callable[..., None]) -> None:
+            kept.append(deliver)
+
+    system, taken = kind(Keeps), list[Push]()
+
+    def consumed(calls: int) -> list[str]:
+        if isinstance(system, ThreadedObject):
+            system.receive(1, taken.append)
+        assert system.do(Request(op="consume", ch=1, q="q", ctag="c")).ok
+        kept[calls]("m0", 1)
+        return [push.m for push in (*taken, *system.pushed())]
+
+    assert consumed(0) == ["m0"]
+    system.reset()
+    taken.clear()
+    assert consumed(0) == []
+    kept[0]("m0", "no tag")
+    assert consumed(1) == ["m0"]
 
 
 def driven(command: str) -> tuple[DrivenRun, ChildProcess]:

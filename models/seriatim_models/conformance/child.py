@@ -25,6 +25,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -62,6 +63,7 @@ STDERR_KEPT = 2000  # bytes, the last ones, of which the last line is shown when
 STDERR_SHOWN = 300  # characters of it, the last ones
 WRONG = re.compile(r"(?!\s).*(error|exception)|panic|fatal", re.IGNORECASE)
 """The beginning of a line that says what went wrong."""
+TRACEBACK = "Traceback (most recent call last)"
 HALF_LINE = "; what came was half a line"
 
 
@@ -112,9 +114,11 @@ class ChildProcess:
 
     def reset(self) -> None:
         self.start()
-        self.program.receivers.clear()
-        self.program.pushes.clear()
+        receivers = self.program.receivers
+        for number in receivers:  # until it answers what was before may go on
+            receivers[number] = _forget
         self.ask(Request(op="reset"))
+        receivers.clear()
         self.program.pushes.clear()
 
     def do(self, request: Request) -> Answer:
@@ -194,6 +198,10 @@ class ChildProcess:
             raise
 
 
+def _forget(push: Push) -> None:
+    """Take what nobody waits for any more."""
+
+
 class _RunningProgram:
     """One process from its start to its end, and what was said to it and by it."""
 
@@ -220,11 +228,15 @@ class _RunningProgram:
         self._output = bytearray()
         self._stderr = bytearray()
         self.process = spawned(arguments, self.mark, environment)
-        assert self.process.stdin is not None
-        os.set_blocking(self.process.stdin.fileno(), False)
-        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        stdin, stdout, stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        assert stdin is not None
+        assert stdout is not None
+        assert stderr is not None
+        self._stdin = stdin
+        os.set_blocking(stdin.fileno(), False)
+        self._errors = threading.Thread(target=self._read_errors, args=(stderr,), daemon=True)
         self._errors.start()  # whoever reads the end of the answers waits for the errors
-        threading.Thread(target=self._read_answers, daemon=True).start()
+        threading.Thread(target=self._read_answers, args=(stdout,), daemon=True).start()
 
     def end(self) -> None:
         """End it and all that it started. Returns when nothing is left, also if another thread ends it."""
@@ -233,6 +245,9 @@ class _RunningProgram:
                 self.over = True
                 self.failed(Fault("died", "was ended"))
                 reap(self.process, self.mark)
+                # A pipe is closed by whoever uses it: its number is soon that of another program's.
+                with self._writing, contextlib.suppress(OSError):
+                    self._stdin.close()
 
     def exchange(self, request: Request, patience: float) -> dict[str, object]:
         """Send one request and wait for its answer. Raises `Fault`."""
@@ -256,12 +271,11 @@ class _RunningProgram:
         return asked.message
 
     def _write(self, data: bytes, until: float, patience: float) -> None:
-        assert self.process.stdin is not None
         waiting = memoryview(data)
         with self._writing:
             while waiting:
                 try:
-                    waiting = waiting[os.write(self.process.stdin.fileno(), waiting) :]
+                    waiting = waiting[os.write(self._stdin.fileno(), waiting) :]
                 except BlockingIOError:
                     left = until - time.monotonic()
                     if left <= 0:
@@ -269,15 +283,19 @@ class _RunningProgram:
                         self.failed(Fault("deaf", why))
                         return
                     with contextlib.suppress(OSError, ValueError):
-                        select.select([], [self.process.stdin.fileno()], [], left)
+                        select.select([], [self._stdin.fileno()], [], left)
                 except (OSError, ValueError):
                     return  # it closed its input; whether it ended, its output shows
 
-    def _read_answers(self) -> None:
+    def _read_answers(self, pipe: IO[bytes]) -> None:
         """What the thread does that reads its output."""
-        assert self.process.stdout is not None
+        with pipe:
+            self.failed(self._answers(pipe) or self._ended())
+
+    def _answers(self, pipe: IO[bytes]) -> Fault | None:
+        """Read until the output ends; what was wrong with it, if that is why."""
         try:
-            while block := os.read(self.process.stdout.fileno(), LINE_MAX):
+            while block := os.read(pipe.fileno(), LINE_MAX):
                 self._budget -= len(block)
                 if self._budget < 0:
                     raise Fault("flood", f"wrote more than {FLOOD_MAX:,} bytes without an answer")
@@ -289,11 +307,10 @@ class _RunningProgram:
                 for line in lines:
                     self._take(parse(bytes(line)))
         except Fault as fault:
-            self.failed(fault)
-            return
+            return fault
         except (OSError, ValueError):
             pass
-        self.failed(self._ended())
+        return None
 
     def _take(self, message: dict[str, object]) -> None:
         """One message of the program: what it pushed, or an answer. Raises `Fault`."""
@@ -326,11 +343,10 @@ class _RunningProgram:
             return
         self.pushes.append(push)
 
-    def _read_errors(self) -> None:
+    def _read_errors(self, pipe: IO[bytes]) -> None:
         """What the thread does that reads its standard error."""
-        assert self.process.stderr is not None
-        with contextlib.suppress(OSError, ValueError):
-            while block := os.read(self.process.stderr.fileno(), LINE_MAX):
+        with pipe, contextlib.suppress(OSError, ValueError):
+            while block := os.read(pipe.fileno(), LINE_MAX):
                 self._stderr += block
                 del self._stderr[:-STDERR_KEPT]
 
@@ -354,7 +370,8 @@ class _RunningProgram:
 
     def _stderr_end(self) -> str:
         text = bytes(self._stderr).decode("utf-8", "backslashreplace").strip()
-        lines = text.splitlines()
+        # Of a traceback that was cut off its first line says nothing.
+        lines = [line for line in text.splitlines() if not line.startswith(TRACEBACK)]
         # A runtime may say more behind what went wrong: frames of the stack, its version.
         last = next((line for line in reversed(lines) if WRONG.match(line)), (lines or [""])[-1])
         return f"; the end of its standard error: {last[-STDERR_SHOWN:]}" if last else ""
@@ -412,10 +429,6 @@ def spawned(
 
 def reap(process: subprocess.Popen[bytes], mark: str) -> None:
     """End a child and all that it started, and leave no zombie."""
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
     _signal_group(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE + (DYING if SUPERVISED else 0))

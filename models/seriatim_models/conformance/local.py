@@ -80,7 +80,7 @@ class Local:
             raise Fault("start", f"cannot be made: {one_line(error)}") from error
         bare = not hasattr(made, "publish") and hasattr(made, "put") and getter(made) is not None
         self._object = PutGetAdapter(made, self._factory) if bare else made
-        self._pushes.clear()
+        self._pushes = deque()
         self._fault = None
 
     def do(self, request: Request) -> Answer:
@@ -92,7 +92,7 @@ class Local:
         except Refused as refusal:
             if refusal.closed:
                 why = str(refusal)
-                self._took(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
+                self._taker()(Push(ev="closed", ch=request.ch, code=refusal.code, why=why))
             return Answer(ok=False, code=refusal.code, why=brief(str(refusal)))
         except Unknown as why:
             return Answer(ok=False, unknown=True, why=brief(str(why)))
@@ -135,9 +135,9 @@ class Local:
         if over is not None and (end := getattr(over, "end", None)) is not None:
             end()
 
-    def _took(self, push: Push) -> None:
-        """Keep what was pushed until it is asked for."""
-        self._pushes.append(push)
+    def _taker(self) -> Callable[[Push], None]:
+        """What keeps what this object pushes until it is asked for."""
+        return self._pushes.append
 
     def _arguments(self, request: Request, method: Callable[..., object]) -> dict[str, object]:
         """The fields of the request that the method has a name for."""
@@ -152,16 +152,21 @@ class Local:
         return {name: value for name, value in asked.items() if name in names}
 
     def _deliverer(self, ch: int, ctag: str) -> Callable[..., None]:
+        """What an object calls for a consumer. One that has given way to the next may have threads that go on."""
+        made, took, pushes = self._object, self._taker(), self._pushes
+
         def deliver(m: str, dtag: int, redelivered: bool | None = None) -> None:
             now = time.monotonic_ns()
-            if len(self._pushes) >= PUSHES_MAX:
+            if made is not self._object:
+                return
+            if len(pushes) >= PUSHES_MAX:
                 self._fault = Fault("flood", f"pushed more than {PUSHES_MAX:,} times")
             elif not isinstance(m, str) or not 0 < len(m) <= NAME_MAX or not isinstance(dtag, int):
                 self._fault = Fault("garbage", f"deliver was called with {m!r:.80}, {dtag!r:.80}")
             else:
                 flag = None if redelivered is None else bool(redelivered)
                 push = Push(ev="deliver", ch=ch, ctag=ctag, m=m, dtag=dtag, redelivered=flag, t=now)
-                self._took(push)
+                took(push)
 
         return deliver
 

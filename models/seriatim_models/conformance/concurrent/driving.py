@@ -99,6 +99,8 @@ class _Shared:
         self.returns = system.means.cancel == "returns"
         self.lock = threading.Lock()
         self.stop = threading.Event()
+        self.ended = False
+        """Whether the run is over, so that what is pushed now belongs to none."""
         self.until = float("inf")
         """The `time.monotonic` after which clients with commands of their own begin no other one."""
         self.draining, self.drained_by = DRAINING, float("inf")
@@ -297,6 +299,8 @@ class _DrivenClient:
         fields: dict[str, object] = {"conn": self.conn, "ch": ch}
 
         def receive(push: Push) -> None:
+            if self.shared.ended:
+                return
             record = self.shared.recording.record
             if push.ev == "closed":
                 self.ended = True
@@ -861,6 +865,7 @@ def run_workload(
         system.end()
     finally:
         shared.stop.set()
+        shared.ended = True
     recording.flush()
     return shared.run
 

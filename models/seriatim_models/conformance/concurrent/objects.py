@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 from seriatim_models.conformance.concurrent.client import ConcurrentClient, OutcomeUnknown, Receiver
 from seriatim_models.conformance.local import Factory, Local
@@ -22,7 +23,7 @@ class ThreadedObject(Local):
         super().__init__(factory, name)
 
     def reset(self) -> None:
-        self._receivers.clear()
+        self._receivers = {}
         super().reset()
 
     def connect(self, number: int, receive: Receiver) -> ConcurrentClient:
@@ -43,8 +44,10 @@ class ThreadedObject(Local):
         """Whether somebody is given what is pushed on a channel."""
         return ch in self._receivers
 
-    def _took(self, push: Push) -> None:
-        self._receivers[push.ch](push)
+    def _taker(self) -> Callable[[Push], None]:
+        """What gives what this object pushes to the receiver of its channel."""
+        receivers = self._receivers
+        return lambda push: receivers[push.ch](push)
 
     def broken(self) -> Fault | None:
         """What was wrong with a delivery, if one was."""

@@ -33,7 +33,8 @@ class NamespaceHolder:
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline().decode("utf-8", "replace").strip()
+        with self._process.stdout as output:
+            said = output.readline().decode("utf-8", "replace").strip()
         if said != "made":
             reap(self._process, self._mark)
             raise ProtocolFault("start", f"unshare {self._kind}: {said or 'not permitted'}")
