@@ -174,6 +174,11 @@ class _Shared:
         waited = time.monotonic() - asked[1] if asked is not None else 0.0
         return self.waits and client.publishes and waited > STUCK
 
+    def end(self) -> None:
+        """The run is over, for threads that are still on their way out, too."""
+        self.stop.set()
+        self.ended = True
+
     def failed(self, fault: Fault) -> None:
         """The system is broken: everything ends, for the first reason that is known."""
         with self.lock:
@@ -864,8 +869,7 @@ def run_workload(
         shared.failed(fault)
         system.end()
     finally:
-        shared.stop.set()
-        shared.ended = True
+        shared.end()
     recording.flush()
     return shared.run
 
