@@ -283,7 +283,7 @@ class PairProgram:
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the outcome of each order; in mode ``serve`` what is left to be done may be done before any call."""
         serving = (False, True) if self.pair.mode == "serve" else (False,)
-        for order in permutations(calls):
+        for order in dict.fromkeys(permutations(calls)):  # some are the same call once more
             for served in product(serving, repeat=len(calls)):
                 with suppress(
                     Exception
@@ -294,7 +294,7 @@ class PairProgram:
         self, universe: Universe, order: Sequence[Invocation], served: Sequence[bool]
     ) -> Mapping[str, Any]:
         scene, _ = recorded_scene(self.system, universe, self.right)
-        for invocation in self.pair.path:
+        for invocation in (*self.pair.path, *map(Invocation.read, universe.then)):
             scene.make(invocation)
         results = []
         for invocation, serve in zip(order, served, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from types import ModuleType
 from typing import Any, cast
 
@@ -44,6 +45,8 @@ BY = "by-"
 """How names begin of whom a callback subscribes, and of what it publishes; the rest is the consumer's name."""
 GRANTED = "granted"
 """What a callback sees that granted its consumer credit for one message."""
+COUNTS_LATER = "counts-later"
+"""A call of no client, for the oracle only: behind it what is given back of these messages counts later."""
 ROUNDS = 60
 """How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
 
@@ -97,7 +100,7 @@ class QueueMatrixScene:
             stage.host.record("clock", now=0)
         self.inside: CallInside | None = None
         self._due: list[Callable[[], None]] = []
-        """What callbacks that have begun are still to call; for the oracle only."""
+        """What callbacks that have begun are still to call, and what counts later; for the oracle only."""
         if universe.callback:
             call = self.table[universe.callback]
             run = partial(self._run_inside, call)
@@ -234,7 +237,30 @@ class QueueMatrixScene:
             call()
         return result
 
+    def _count_later(self, late: Sequence[str]) -> None:
+        """Let a message that is given back set its group free at once, and be available behind the next call."""
+        queue = cast(Any, self.harness.queue)
+        release = queue.release
+
+        def give_back(entry: reference.QueueEntry, consumer: reference.Consumer) -> bool:
+            held = entry.state.get() is consumer.acquired
+            if not held or entry.message.id not in late:
+                return cast(bool, release(entry, consumer))
+            freed = queue.groups.leave(entry.message.group, consumer)
+
+            def count() -> None:
+                entry.change(consumer.acquired, self.harness.lib.State("AVAILABLE"))
+                queue._announce_group(entry.message.group) if freed else queue._announce(entry)
+
+            self._due.append(count)
+            return True
+
+        queue.release = give_back
+
     def _make(self, invocation: Invocation) -> str:
+        if invocation.call == COUNTS_LATER:
+            self._count_later(invocation.arguments)
+            return ""
         call = self.table[invocation.call]
         arguments = self._arguments(call, invocation)
         if call.name == "enqueue":
@@ -576,13 +602,15 @@ def _job_in_steps(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
                 yield universe, (*[Invocation("attempt", (name,))] * deliveries, *calls)
 
 
-def _beside_release_of_a_group(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls with one delivery, if one of them releases a message of a group."""
+def _given_back_later(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls with some of what they give back counting later, and also with deliveries before a job."""
     assert isinstance(universe, QueueUniverse)
-    released = [call.arguments[1] for call in calls if call.call == "release"]
-    if any(universe.messages[int(id[1:]) - 1].group for id in released):
-        for name in "ABC"[: len(universe.consumers)]:
-            yield universe, (*calls, Invocation("attempt", (name,)))
+    if any(call.call in ("release", "close") for call in calls):
+        messages = [f"m{n}" for n in range(1, len(universe.messages) + 1)]
+        for some in range(1, len(messages) + 1):
+            for late in combinations(messages, some):
+                for _, each in ((universe, calls), *_job_in_steps(universe, calls)):
+                    yield replace(universe, then=(f"{COUNTS_LATER} {' '.join(late)}",)), each
 
 
 def _but_for_results(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -590,30 +618,10 @@ def _but_for_results(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in outcome.items() if key != "returned"}
 
 
-def _beside_close(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls if one of them closes a consumer, and also with deliveries before a job."""
-    if any(call.call == "close" for call in calls):
-        yield universe, calls
-        yield from _job_in_steps(universe, calls)
-
-
-def _but_for_the_message(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return how many messages are in which state, and how many each consumer was sent, whichever they are."""
-    found: dict[str, Any] = {"states": []}
-    for key, value in outcome.items():
-        if isinstance(value, dict) and "sent" in value:
-            found[key] = {**value, "sent": len(value["sent"])}
-        elif isinstance(value, str):
-            found["states"] = sorted([*found["states"], value])
-        else:
-            found[key] = value
-    return found
-
-
-def _but_for_message_and_attempt(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the same, without what attempts returned, which no client makes."""
+def _but_for_attempts(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without what attempts returned, which no client makes."""
     made = {call: r for call, r in outcome["returned"].items() if not call.startswith("attempt ")}
-    return _but_for_the_message({**outcome, "returned": made})
+    return {**outcome, "returned": made}
 
 
 OVERTAKING = ExpectedDifference(
@@ -640,18 +648,11 @@ MESSAGE_BY_MESSAGE = ExpectedDifference(
     _but_for_results,
 )
 PASSED_WHILE_HELD = ExpectedDifference(
-    "a consumer that closes releases message by message: who passed one while it was held may take a later one; "
-    "SO-3 says from when on a message counts",
-    _beside_close,
-    _but_for_message_and_attempt,
-)
-
-PASSED_IN_A_GROUP = ExpectedDifference(
-    "a release makes a message available and then sets its group free: who passed the message while it was held may "
-    "take a later one of the group, and the released one waits until the new owner takes it or sets the group free; "
-    "SO-3 says from when on a message counts",
-    _beside_release_of_a_group,
-    _but_for_message_and_attempt,
+    "a consumer looks at one message after the other: it may pass one while that is held, and take a later one that "
+    "was given back meanwhile or whose group was set free; the one that it passed keeps its place, and SO-3 says from "
+    "when on it counts",
+    _given_back_later,
+    _but_for_attempts,
 )
 
 
@@ -673,7 +674,7 @@ PULL_SYSTEM = QueueSystem(
     PULL_UNIVERSES,
     PullMatrixScene,
     QUEUE_PROPERTIES,
-    expected=(JUST_PULLING, ANY_TURN, CALLED_LATER),
+    expected=(JUST_PULLING, ANY_TURN, PASSED_WHILE_HELD, CALLED_LATER),
     unrecorded=UNRECORDED,
 )
 PUSH_SYSTEM = QueueSystem(
@@ -688,7 +689,6 @@ PUSH_SYSTEM = QueueSystem(
         ANY_TURN,
         MESSAGE_BY_MESSAGE,
         PASSED_WHILE_HELD,
-        PASSED_IN_A_GROUP,
         CALLED_LATER,
     ),
     unrecorded=UNRECORDED,

@@ -134,6 +134,8 @@ class Universe:
     sends for that is read; for the oracle only."""
     callback_races: bool = False
     """Whether that call is itself one of the calls at once, so that one less stands beside it."""
+    then: tuple[str, ...] = ()
+    """Calls of no client that are made behind those that lead to the state; for the oracle only."""
     idle: bool = False
     """Whether calls that are refused, or without effect, are also run beside others; alone they always are."""
 
