@@ -6,6 +6,7 @@ import array
 import contextlib
 import csv
 import datetime
+import gzip
 import io
 import multiprocessing.pool
 import os
@@ -262,6 +263,22 @@ def wrong_output_is_replaced_by_two() -> None:
 
     run(lambda: body(0), lambda: body(1))
     assert [text.getvalue() for text in texts] == ["0\n", "1\n"]
+
+
+def right_text_over_bytes() -> None:
+    found: list[str] = []
+
+    def read() -> None:
+        found.append(io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a\nb"))).read())
+
+    run(read, read)
+    assert found == ["a\nb"] * 2
+
+
+def compressed() -> None:
+    found: list[bytes] = []
+    run(*[lambda: found.append(gzip.decompress(gzip.compress(b"a")))] * 2)
+    assert found == [b"a"] * 2
 
 
 def refused_selectors() -> None:

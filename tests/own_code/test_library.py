@@ -8,7 +8,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.own_code import going_through, in_use, library, written_in_python
+from tests.own_code import (
+    going_through,
+    handed_on,
+    in_use,
+    library,
+    looked_into,
+    written_in_python,
+)
 
 from seriatim_models.explorer.python import check
 from seriatim_models.explorer.python.called_back import ORDERING
@@ -16,7 +23,7 @@ from seriatim_models.explorer.python.called_back import ORDERING
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = [
     getattr(module, name)
-    for module in (library, going_through, written_in_python, in_use)
+    for module in (library, going_through, handed_on, looked_into, written_in_python, in_use)
     for name in sorted(vars(module))
     if name.partition("_")[0] in EXPECTED
 ]

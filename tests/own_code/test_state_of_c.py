@@ -27,6 +27,12 @@ def test_what_no_schedule_controls_is_refused_with_its_line(name: str) -> None:
         check(getattr(state_of_c, name), seconds=60)
 
 
+def test_a_module_of_the_library_that_looks_at_the_clock_is_named() -> None:
+    with pytest.raises(OutsideModel, match="or have gzip observed: --module gzip"):
+        check(state_of_c.compressed, seconds=60)
+    assert check(state_of_c.compressed, modules=["gzip"], seconds=60).verdict == "ok"
+
+
 def test_the_environment_of_the_process_stays_as_it_is() -> None:
     check(state_of_c.right_environment, seconds=60)
     assert "SERIATIM_COUNT" not in os.environ

@@ -171,6 +171,13 @@ def explores_own_code() -> bool:
     return _own_code > 0
 
 
+def _user(frame: FrameType | None) -> str:
+    """The module, or package, that uses what is refused; "" for code that is observed already."""
+    if frame is None or Path(frame.f_code.co_filename).is_relative_to(HARNESS):
+        return ""  # the rewritten code calls by a function of the explorer
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
 def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
     """The error for a use of `what`, kept in `refused`."""
     where = place(frame)
@@ -184,7 +191,8 @@ def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
         elif instead is POOL:
             advice += f", or use a {POOL}"
         elif instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
-            advice += ", or name the module that uses it in modules=, so that it is observed"
+            name = _user(frame)
+            advice += f", or have {name} observed: --module {name}" if name else ""
     error = OutsideModel(
         f"{what} is outside the model: no schedule controls it. {advice}"
         + (f" (at {where})" if where else "")

@@ -15,6 +15,7 @@ import io
 import logging
 import operator
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -134,6 +135,17 @@ def scope(qualname: str) -> ObjectRecord | None:
     """What stands for the variables of one call that inner functions use."""
     ex = now.execution
     return None if ex is None else ex.record(object(), f"variables of {qualname}", True)
+
+
+def generated(ex: PythonExecution, value: Any, site: int) -> Any:
+    """What a call of Python has returned: a generator has its name from then on."""
+    if (
+        type(value) is types.GeneratorType
+        and ex.current is not None
+        and id(value) not in ex.records
+    ):
+        ex.record(value, label_of(value, site), True)
+    return value
 
 
 # -- variables -------------------------------------------------------------------------------------------------------
@@ -280,6 +292,8 @@ def get(obj: Any, name: str, site: int) -> Any:
     if is_a != UNSHARED and (is_a != METHOD or ex.rare):
         if is_a >= CACHED:
             return library.members[is_a](ex, thread, obj, name, site)
+        if is_a == PROPERTY:
+            return generated(ex, getattr(obj, name), site)
         _before_load(ex, thread, obj, name, is_a, site)
     return getattr(obj, name)
 
@@ -407,7 +421,9 @@ def _behind(
     if isinstance(obj, FILE) and not isinstance(obj, IN_MEMORY):
         found[0] = (ex.files, CONTENTS, True)
     for source in ex.derived.get(id(obj), (None, ()))[1]:
-        if id(source) not in found:
+        if type(source) is weakref.ref:
+            source = source()
+        if source is not None and id(source) not in found:
             found[id(source)] = (record_of(ex, source, site), CONTENTS, True)
             _behind(ex, source, site, found)
 
@@ -529,10 +545,11 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
         changes_process(method, site)
         ex, thread = running()
         module = str(method.__globals__.get("__name__"))
-        if passes_on(module):
+        if passes_on(module) and not method.__qualname__.startswith("_GeneratorContextManager."):
             return
-        if ex is not None and thread is not None and id(obj) in ex.records:
-            ex.opaque(thread, ex.records[id(obj)], f"{module}.{method.__qualname__}", site)
+        if ex is not None and thread is not None and (id(obj) in ex.records or len(ex.heads) > 1):
+            record = record_of(ex, obj, site)
+            ex.opaque(thread, record, f"{module}.{method.__qualname__}", site)
 
 
 def shows(obj: Any, site: int) -> None:
@@ -574,14 +591,32 @@ def result_of(ex: PythonExecution, value: Any, site: int, sources: Iterable[Any]
 
 def derive(ex: PythonExecution, value: Any, sources: Iterable[Any]) -> None:
     """An object of C was made from others: a cursor of a connection, a view of an array."""
-    known = tuple(each for each in sources if kind_of(type(each)) in (CONTAINER, OPAQUE))
+    known = tuple(
+        weakref.ref(each) if type(each) is types.GeneratorType else each  # as in its record
+        for each in sources
+        if kind_of(type(each)) in (CONTAINER, OPAQUE)
+    )
     if known:
         ex.derived[id(value)] = (value, known)
 
 
+BY_IDENTITY: Any = object.__eq__
+"""How objects are compared whose class says nothing of it."""
+
+
+def _compared(value: Any) -> bool:
+    """Whether a comparison looks into a value, and not only which object it is."""
+    kind = kind_of(type(value))
+    return kind in STATEFUL or (kind == OPAQUE and type(value).__eq__ is not BY_IDENTITY)
+
+
 def before_comparison(name: str, left: Any, right: Any, site: int) -> None:
     """Announce `left == right`, `left in right` and the like."""
-    if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
+    if (
+        _compared(left)
+        or _compared(right)
+        or (name.endswith("contains") and kind_of(type(right)) == OPAQUE)
+    ):
         by_hash = name in ("contains", "not_contains") and isinstance(right, dict | set)
         touch_all(False, site, left, right, deep=not by_hash)
     for side in (left, right):

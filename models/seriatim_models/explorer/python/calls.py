@@ -6,6 +6,7 @@ import builtins
 import contextvars
 import datetime
 import functools
+import itertools
 import logging
 import operator
 import re
@@ -18,6 +19,7 @@ from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import callers
 from seriatim_models.explorer.python.accesses import (
     CHANGING,
+    FILE,
     ITERATING,
     LAZY,
     MARK,
@@ -27,6 +29,7 @@ from seriatim_models.explorer.python.accesses import (
     contents,
     del_,
     derive,
+    generated,
     get,
     label_of,
     library,
@@ -65,6 +68,7 @@ from seriatim_models.explorer.python.iterations import (
     callee,
     filling,
     gone_through,
+    grouped,
     in_one_go,
     in_order,
     iter_,
@@ -75,6 +79,7 @@ from seriatim_models.explorer.python.places import (
     CONTAINER,
     IMMUTABLE,
     INSTANCE,
+    METHOD_OF_C,
     NATIVE,
     OPAQUE,
     PLAIN,
@@ -91,6 +96,14 @@ DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
 
 SPECIAL_METHODS = {repr: "__repr__", ascii: "__repr__", hash: "__hash__"}
 """Built-in functions, and the method of an object that each calls."""
+
+
+SLOT_METHODS = {
+    "__get__": "__getattribute__",
+    "__set__": "__setattr__",
+    "__delete__": "__delattr__",
+}
+"""Methods of what stands for a slot in a class, and those of the object that do the same."""
 
 
 COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
@@ -124,7 +137,7 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if type(result) is types.CoroutineType:
             ex.coroutines.append((result, site))
-        return result
+        return generated(ex, result, site)
     handler = _callers.get(kind)
     if handler is not None:
         return handler(ex, function, args, kwargs, site)
@@ -411,6 +424,11 @@ def _call_method(
     if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
         _before_slot(ex, name, owner, args, site)
         return function(*args, **kwargs)
+    if type(owner) is types.MemberDescriptorType and args and name in SLOT_METHODS:
+        _before_slot(ex, SLOT_METHODS[name], args[0], (owner.__name__, *args[1:]), site)
+        return function(*args, **kwargs)
+    if what == INSTANCE and name == "add_note" and ex.current is not None:
+        before_store(ex, ex.current, owner, "__notes__", site)
     if what == INSTANCE and name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         library.read_deeply((owner,), site, 0)
         return library.reduced(function(*args, **kwargs), owner, site)
@@ -508,6 +526,7 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
             if type(argument) in (set, frozenset)
             else argument
             if type(argument) in PLAIN
+            or isinstance(argument, FILE)  # what reads and writes through it needs its methods
             or kind_of(type(argument)) == VIEW
             or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs
             else iter_(argument, site)
@@ -544,6 +563,7 @@ def _call_partial(ex: PythonExecution, function: Any, args: Any, kwargs: Any, si
 
 _callers: dict[type, Callable[..., Any]] = {
     types.BuiltinFunctionType: _call_c,
+    METHOD_OF_C: _call_c,
     types.MethodWrapperType: lambda ex, f, args, kwargs, site: _call_method(
         ex, f.__self__, f.__name__, f, args, kwargs, site
     ),
@@ -576,6 +596,8 @@ def _next(site: int, iterator: Any, *default: Any) -> Any:
     if isinstance(iterator, types.GeneratorType):
         return library.resume(iterator, next, (iterator, *default), site)
     touch_contents(iterator, True, site)
+    if type(iterator) is itertools.groupby and not default:
+        return grouped(iterator, site)
     return next(iterator, *default)
 
 

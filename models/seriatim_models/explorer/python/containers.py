@@ -10,7 +10,6 @@ from seriatim_models.explorer.python.accesses import (
     STATEFUL,
     before_comparison,
     contents,
-    made,
     now,
     result_of,
     running,
@@ -53,7 +52,9 @@ def read(value: Any, site: int) -> Any:
         touch_contents(value, False, site)
     elif what == TUPLE:
         touch_all(False, site, value)
-    elif what == OPAQUE and hasattr(value, "__next__"):
+    elif what == OPAQUE and any(
+        hasattr(type(value), name) for name in ("__next__", "__len__", "__bool__")
+    ):
         touch_contents(value, True, site)
     elif what == INSTANCE:
         for method in ("__len__", "__bool__", "__iter__", "__str__"):
@@ -140,6 +141,10 @@ def managed(manager: Any, site: int) -> Any:
     return manager
 
 
+COMBINED = (*STATEFUL, OPAQUE)
+"""Kinds of objects into which an operator looks."""
+
+
 def not_contains(container: Any, element: Any) -> bool:
     """`element not in container`."""
     return element not in container
@@ -156,23 +161,24 @@ _operators = {
 
 def binary(name: str, left: Any, right: Any, site: int) -> Any:
     """`left + right` and the like."""
-    if kind_of(type(left)) in STATEFUL or kind_of(type(right)) in STATEFUL:
+    if kind_of(type(left)) in COMBINED or kind_of(type(right)) in COMBINED:
         touch_all(False, site, left, right, deep=name == "mod")
         for shown in right if name == "mod" and type(right) is tuple else ():
             shows(shown, site)
-        return made(_operators[name](left, right), site)
+        result = _operators[name](left, right)
+        return result if now.execution is None else result_of(now.execution, result, site)
     return _operators[name](left, right)
 
 
 def inplace(name: str, left: Any, right: Any, site: int) -> Any:
     """`left += right` and the like."""
-    if kind_of(type(left)) == CONTAINER:
+    if kind_of(type(left)) in (CONTAINER, OPAQUE):
         ex, thread = running()
         if (filled := filling(left, name, (right,), site)) is not None:
             right = filled[0]
         elif ex is not None and thread is not None:
             accesses = contents(ex, left, True, site)
-            if kind_of(type(right)) in STATEFUL:
+            if kind_of(type(right)) in COMBINED:
                 accesses += contents(ex, right, False, site)
             ex.touch_all(thread, accesses, site)
     return _operators[name](left, right)

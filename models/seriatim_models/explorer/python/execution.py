@@ -6,9 +6,11 @@ import linecache
 import random
 import sys
 import sysconfig
+import types
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
 
@@ -48,6 +50,11 @@ LIFETIMES = "lifetimes"
 
 COUNTED_TOGETHER = ("threads", "timers_ended", "timers_bounded")
 """Attributes of a `Search` of which several processes keep the largest."""
+
+
+def _forget(records: dict[int, ObjectRecord], key: int, _: object) -> None:
+    """A generator has died: its address may be used again."""
+    records.pop(key, None)
 
 
 class Promotion(ExplorerError):
@@ -237,7 +244,7 @@ class PythonExecution(Execution):
                     continue
                 break
         # What refers to the execution again and again would wait for the garbage collector.
-        for record in self.records.values():
+        for record in list(self.records.values()):  # a generator that dies takes its own away
             record.places.clear()
             record.owner = None
         self.files.obj = None
@@ -341,8 +348,11 @@ class PythonExecution(Execution):
         thread = self.acting
         maker = 0 if thread is None else thread.tid
         self.numbers[maker] = number = self.numbers[maker] + 1
+        key = id(obj)
+        if type(obj) is types.GeneratorType:
+            obj = weakref.ref(obj, partial(_forget, self.records, id(obj)))
         found = ObjectRecord(obj, label, maker, number, made, thread)
-        self.records[id(obj)] = found
+        self.records[key] = found
         return found
 
     def place(self, record: ObjectRecord, name: str) -> SharedPlace:

@@ -18,6 +18,7 @@ from seriatim_models.explorer.python.accesses import (
     CHANGING,
     LAZY,
     contents,
+    generated,
     library,
     look_inside,
     made,
@@ -33,6 +34,7 @@ from seriatim_models.explorer.python.places import (
     CONTAINER,
     CONTENTS,
     INSTANCE,
+    METHOD_OF_C,
     NATIVE,
     OPAQUE,
     PLAIN,
@@ -44,8 +46,8 @@ from seriatim_models.explorer.python.places import (
 )
 
 C_FUNCTIONS = (
-    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
-    functools.partial, type,
+    types.BuiltinFunctionType, METHOD_OF_C, types.MethodWrapperType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, functools.partial, type,
 )  # fmt: skip
 ELEMENTS_CALLED = {
     sum: ("__add__", "__radd__"), min: ("__lt__", "__gt__"), max: ("__lt__", "__gt__"),
@@ -67,7 +69,8 @@ AT_ONCE = (itertools.product, itertools.permutations, itertools.combinations,
 
 
 BY_ADDRESS = frozenset((
-    types.CoroutineType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.GeneratorType,
+    types.CoroutineType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, METHOD_OF_C,
+    types.GeneratorType,
 ))  # fmt: skip
 """Classes of C whose objects have their address for a hash."""
 
@@ -113,10 +116,21 @@ class Iteration:
             self.announce()
         if self.real is None:
             self.real = iter(self.container)
+        if type(self.real) is itertools.groupby:
+            return grouped(self.real, self.site)
         return next(self.real)
 
     def __length_hint__(self) -> int:
         return 0 if self.real is None else operator.length_hint(self.real)
+
+
+def grouped(groups: itertools.groupby[Any, Any], site: int) -> Any:
+    """The next group, which goes through what all groups go through."""
+    found = next(groups)
+    ex = now.execution
+    if ex is not None:
+        result_of(ex, found[1], site, (groups,))
+    return found
 
 
 class HeldIteration(Iteration):
@@ -271,10 +285,26 @@ def prepared(kind: Any, args: tuple[Any, ...], site: int) -> tuple[Any, ...]:
         return args
     at = CALLED_AT.get(kind, -1)
     reduces = kind is functools.reduce  # its third argument is a value
+    held = kind in LAZY
     return tuple(
-        callee(arg, site) if n == at else arg if reduces and n > 1 else iter_(arg, site, reduces)
+        callee(arg, site) if n == at
+        else arg if reduces and n > 1
+        else _source(arg, site) if held
+        else iter_(arg, site, reduces)
         for n, arg in enumerate(args)
-    )
+    )  # fmt: skip
+
+
+def _source(value: Any, site: int) -> Any:
+    """What a `map`, `zip`, `filter` or `enumerate` goes through, which others may have: where it stands is a place."""
+    kind = type(value)
+    if hasattr(kind, "__next__") or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
+        return iter_(value, site)
+    source = _iter(site, value)
+    ex = now.execution
+    if ex is None or isinstance(source, Iteration):
+        return source
+    return iter_(source, site)
 
 
 def gone_through(
@@ -309,14 +339,16 @@ def iter_(value: Any, site: int, late: bool = False) -> Any:
         return Iteration(value, None if late else iter(value), site)
     if what == OPAQUE and hasattr(value, "__next__"):
         ex = now.execution
-        if ex is None or id(value) not in ex.records:
-            # Stored nowhere: nobody else has it.
-            if ex is not None and id(value) in ex.views:
-                return Iteration((), value, site)
-            if isinstance(value, types.GeneratorType | map | filter | zip | enumerate):
-                return value
-        elif isinstance(value, types.GeneratorType):
+        if ex is None:
+            return value
+        if isinstance(value, types.GeneratorType):
             return library.resumptions(value, site)
+        if id(value) not in ex.records:
+            # It was stored nowhere, or where it stands is a place of what it goes through.
+            if id(value) in ex.views:
+                return Iteration((), value, site)
+            if type(value) in LAZY:
+                return value
         return Iteration(value, value, site)
     if what == INSTANCE:
         unobserved_method(value, "__iter__", site)
@@ -398,10 +430,12 @@ def _has_own(value: Any, method: str) -> bool:
 def _iter(site: int, value: Any, *sentinel: Any) -> Any:
     ex = now.execution
     if not sentinel:
+        if kind_of(type(value)) in (OPAQUE, NATIVE) and hasattr(value, "__next__"):
+            return iter(value)  # itself
         made = iter(iter_(value, site))
-        if type(made) is Iteration and made is not value:
+        if type(made) is Iteration:
             return HeldIteration(made.container, made.real, site)
-        return made
+        return made if ex is None else result_of(ex, generated(ex, made, site), site)
     called = callee(value, site)
     made = iter(called, *sentinel)
     return made if ex is None else lazy(ex, made, (called,))

@@ -519,13 +519,12 @@ def functools_module(ex: PythonExecution) -> types.ModuleType:
 def resume(generator: Any, function: Callable[..., Any], args: tuple[Any, ...], site: int) -> Any:
     """Call a method of a generator (`__next__`, `send`, `throw`, `close`), which one thread at a time may be in.
 
-    A generator that was stored nowhere belongs to its thread. The interpreter says that a generator runs as soon as
-    its frame does, and lets other threads run there.
+    The interpreter says that a generator runs as soon as its frame does, and lets other threads run there.
     """
     ex = now.execution
-    if ex is None or (thread := ex.current) is None or id(generator) not in ex.records:
+    if ex is None or (thread := ex.current) is None:
         return function(*args)
-    record = ex.records[id(generator)]
+    record = record_of(ex, generator, site)
     ex.touch(thread, record, CONTENTS, True, site)
     if id(generator) in ex.entered:
         raise ValueError("generator already executing")
@@ -539,7 +538,7 @@ def resume(generator: Any, function: Callable[..., Any], args: tuple[Any, ...], 
 
 
 class Resumptions:
-    """An iterator over a generator that was stored, so that others may come to it."""
+    """What goes through a generator, or delegates to it: others may come to it meanwhile."""
 
     __s_native__ = True
 
@@ -552,6 +551,18 @@ class Resumptions:
 
     def __next__(self) -> Any:
         return resume(self._generator, self._generator.__next__, (), self._site)
+
+    def send(self, value: Any) -> Any:
+        """What `yield from` passes on."""
+        return resume(self._generator, self._generator.send, (value,), self._site)
+
+    def throw(self, *raised: Any) -> Any:
+        """An exception that `yield from` passes on."""
+        return resume(self._generator, self._generator.throw, raised, self._site)
+
+    def close(self) -> None:
+        """The end that `yield from` passes on."""
+        resume(self._generator, self._generator.close, (), self._site)
 
 
 # -- what of the library is written in Python ------------------------------------------------------------------------

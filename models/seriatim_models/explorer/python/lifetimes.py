@@ -67,6 +67,7 @@ class WeakReference(weakref.ref[Any]):
 
         made = super().__new__(cls, obj, called)
         made.record = record_of(ex, obj, 0, True)
+        made.record.obj = obj  # of a generator, too, until the last reference has gone
         if isinstance(ex, MortalExecution) and id(obj) not in ex.referred:
             ex.referred[id(obj)] = _held(made.record)
         return made
@@ -131,6 +132,8 @@ def proxy(obj: Any, callback: Any = None) -> Any:
 
 
 def _held(record: ObjectRecord) -> int:
+    if type(record.obj) is weakref.ref:
+        return HELD + 1  # a generator: it dies by itself
     return sys.getrefcount(record.obj)
 
 

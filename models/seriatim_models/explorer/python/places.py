@@ -47,9 +47,11 @@ VALUE, CONTAINER, INSTANCE, CLASS, MODULE, NATIVE, OPAQUE, TUPLE, VIEW = range(9
 """Kinds of objects: no state; contents; attributes; a class; a module; a primitive of ours; state inside C code;
 no state of its own, but elements; a view of a dict: of its items, or one that cannot be written."""
 
+METHOD_OF_C = type(re.compile("").match)
+"""Bound methods of C that know the class which defines them: of `zlib`, `re`. They are functions of C as all others."""
 IMMUTABLE: frozenset[Any] = frozenset(
     (int, float, complex, bool, str, bytes, type(None), range, slice, type(...), type(NotImplemented),
-     types.BuiltinFunctionType, types.MethodType, types.CodeType, types.MethodWrapperType,
+     types.BuiltinFunctionType, METHOD_OF_C, types.MethodType, types.CodeType, types.MethodWrapperType,
      types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
      types.GetSetDescriptorType, types.MemberDescriptorType, property, staticmethod,
      classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias,
@@ -183,7 +185,8 @@ class ObjectRecord:
         self, obj: object, label: str, maker: int, number: int, made: bool, owner: Thread | None
     ) -> None:
         self.obj = obj
-        """The object, kept so that its address is not used again."""
+        """The object, kept so that its address is not used again; of a generator, which shows when it dies by what it
+        does then, a weak reference."""
         self.dying = 0
         """How many threads are about to let go of it."""
         self.label = label

@@ -309,8 +309,6 @@ class Rewriter(ast.NodeTransformer):
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             node.elt = self.visited(node.elt)
         self.scope = around
-        if isinstance(node, ast.GeneratorExp):
-            return node
         return self.hook("made", node, node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:

@@ -424,9 +424,9 @@ def _unnumbered(ex: PythonExecution) -> Iterator[None]:
     finally:
         ex.numbers.clear()
         ex.numbers.update(numbers)
-        made = {k: r for k, r in ex.records.items() if r.maker == OF_EXECUTION}
-        ex.records.clear()
-        ex.records.update(records | made)
+        for key, record in list(ex.records.items()):
+            if record is not records.get(key) and record.maker != OF_EXECUTION:
+                del ex.records[key]
         if maker is not None:
             maker.objects = objects
 
