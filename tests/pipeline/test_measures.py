@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
-from seriatim_models.pipeline.audit.metrics import Measures, bound, bucket
+from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, bound, bucket
 
 from .conftest import first_events
 
@@ -22,12 +22,35 @@ def rows(m: Measures) -> list[dict[str, object]]:
     return [*m.latency("r"), *m.fairness("r"), *m.prefetch("r")]
 
 
-def measured(*batches: list[Event]) -> Measures:
+def measured(*batches: list[Event], fields: tuple[str, ...] = table.FIELDS) -> Measures:
     out = Measures(first=True)
     for batch in batches:
         if batch:
-            out.add(table.batch(batch))
+            out.add(table.batch(batch, fields))
     return out
+
+
+def test_what_is_measured_is_in_the_fields_named_and_each_of_them_counts() -> None:
+    """A stream makes columns of these only."""
+    on: dict[str, Any] = {"conn": "c", "ch": 1, "q": "q", "ctag": "t", "prefetch": 2}
+    events = [
+        Event(i=0, t=5, ev="notify", args={"sub": "s"}),
+        Event(i=1, t=10, ev="deliver", m="z", q="q", args={"sub": "s"}),
+        Event(i=2, t=12, ev="publish", ph="ok", op=7, m="y", q="q"),
+        Event(i=3, t=14, ev="deliver", m="y", gen=1, **on),
+        Event(i=4, t=15, ev="deliver", m="x", gen=2, autoack=True, **on),
+        Event(i=5, t=16, ev="nack", ph="invoke", requeue=False, ms=["x"], gen=2, **on),
+        Event(i=6, t=17, ev="deliver", m="x", gen=2, **on),
+        Event(i=7, t=18, ev="nack", ph="invoke", requeue=True, ms=["y"], gen=1, **on),
+        Event(i=8, t=40, ev="deliver", m="y", redelivered=True, gen=1, **on),
+        Event(i=9, t=41, ev="publish", ph="invoke", m="w", q="q"),
+        Event(i=10, t=45, ev="deliver", m="w", redelivered=True, gen=1, **on),
+    ]
+    for of in (events, EVENTS):
+        assert measured(of, fields=FIELDS).state() == measured(of).state()
+    for name in FIELDS:
+        less = tuple(f for f in FIELDS if f != name)
+        assert measured(events, fields=less).state() != measured(events).state(), name
 
 
 @pytest.mark.slow

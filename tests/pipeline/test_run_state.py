@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -132,3 +133,34 @@ def test_a_recorder_alone_is_judged_while_it_is_read(
     monkeypatch.setattr(RunState, "_judge", judge)
     RunState("r", BLACKBOX).take(parts, 0, 10 * SECOND, False)
     assert (read, judged_from) == (4000 + 8, 300)
+
+
+def test_an_update_is_not_interrupted_by_collections_of_garbage(
+    parts: list[ArrivedFile], tmp_path: Path
+) -> None:
+    """They took a fifth of its time, and found none."""
+    from seriatim_models.pipeline.stream.streaming import RunUpdate, _updated
+
+    before, collected = gc.get_threshold(), 0
+
+    def count(phase: str, _: dict[str, int]) -> None:
+        nonlocal collected
+        collected += phase == "start"
+
+    summary = run_state.RunSummary("r")
+    gc.callbacks.append(count)
+    try:
+        for n in range(4):
+            (tmp_path / str(n)).mkdir()
+            arrived = parts[2 * n : 2 * n + 2]
+            update = RunUpdate(str(tmp_path), f"{n}/x", summary, arrived, 0, SECOND, False, {})
+            updated = _updated(update, BLACKBOX, frozenset())
+            assert (updated.error, gc.get_threshold()) == ("", before)
+            summary = updated.summary
+        assert collected <= 4  # what an update gives back may be looked at after each of them
+    finally:
+        gc.callbacks.remove(count)
+    (tmp_path / summary.state).write_bytes(b"damaged")
+    spoilt = RunUpdate(str(tmp_path), "3/y", summary, [], 0, SECOND, False, {})
+    assert _updated(spoilt, BLACKBOX, frozenset()).error
+    assert gc.get_threshold() == before

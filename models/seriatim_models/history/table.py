@@ -58,25 +58,27 @@ def _type(name: str) -> pa.DataType:
 
 FIELDS: tuple[str, ...] = Event.__struct_fields__
 SCHEMA = pa.schema([pa.field(name, _type(name)) for name in FIELDS])
-_FIELDS_OF = attrgetter(*FIELDS)
 _DEFAULTS = {n: getattr(Event(i=0, ev=""), n) for n in FIELDS}
 
 
-def columns(events: Sequence[Event]) -> dict[str, pa.Array]:
-    """The fields of the events as arrays of the types of `SCHEMA`."""
-    parts = [_columns(events[at : at + _HELD]) for at in range(0, len(events), _HELD)]
+def columns(events: Sequence[Event], fields: Sequence[str] = FIELDS) -> dict[str, pa.Array]:
+    """Fields of the events, two at least, as arrays of the types of `SCHEMA`."""
+    of = attrgetter(*fields)
+    parts = [_columns(events[at : at + _HELD], fields, of) for at in range(0, len(events), _HELD)]
     if len(parts) < 2:
-        return parts[0] if parts else _columns(())
-    return {name: pa.concat_arrays([part[name] for part in parts]) for name in FIELDS}
+        return parts[0] if parts else _columns((), fields, of)
+    return {name: pa.concat_arrays([part[name] for part in parts]) for name in fields}
 
 
-def _columns(events: Sequence[Event]) -> dict[str, pa.Array]:
+def _columns(
+    events: Sequence[Event], fields: Sequence[str], of: attrgetter[tuple[Any, ...]]
+) -> dict[str, pa.Array]:
     """The same of so few that they are still in the processor's cache, field by field."""
     out: dict[str, pa.Array] = {}
     # Field by field over all events in C: the loop over 45 fields of every event is what writing costs.
-    transposed = zip(*map(_FIELDS_OF, events), strict=True) if events else ((),) * len(FIELDS)
-    for field, values in zip(SCHEMA, transposed, strict=True):
-        name = field.name
+    transposed = zip(*map(of, events), strict=True) if events else ((),) * len(fields)
+    for name, values in zip(fields, transposed, strict=True):
+        field = SCHEMA.field(name)
         if name not in ("i", "ev") and not any(v is not None and v not in ("", {}) for v in values):
             out[name] = pa.nulls(len(values), field.type)
         elif name == "args":
@@ -95,9 +97,10 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, Overf
 """What a damaged file makes the library raise; a name or a text that is no UTF-8 is a `ValueError`."""
 
 
-def batch(events: Sequence[Event]) -> pa.RecordBatch:
-    """The events as a record batch of `SCHEMA`."""
-    return pa.RecordBatch.from_arrays(list(columns(events).values()), schema=SCHEMA)
+def batch(events: Sequence[Event], fields: Sequence[str] = FIELDS) -> pa.RecordBatch:
+    """The events as a record batch of `SCHEMA`, or of some of its fields."""
+    schema = SCHEMA if fields is FIELDS else pa.schema([SCHEMA.field(name) for name in fields])
+    return pa.RecordBatch.from_arrays(list(columns(events, fields).values()), schema=schema)
 
 
 def _foreign(text: Any) -> Any:

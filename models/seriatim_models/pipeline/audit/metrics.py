@@ -28,6 +28,11 @@ WINDOW = (
     10 * 10**9
 )  # ns: short enough to see a stall, long enough that a day of a hundred consumers stays small
 _STEPS = 8  # buckets to each doubling
+FIELDS = (
+    "ev", "t", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "redelivered", "requeue", "ms", "autoack", "prefetch",
+    "args",
+)  # fmt: skip
+"""The columns that are measured."""
 
 Cell = tuple[str, int, str]
 """Metric, window, queue."""

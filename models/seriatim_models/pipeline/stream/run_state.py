@@ -32,7 +32,7 @@ from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
+from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, MeasuresState
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import (
     CHANGED,
@@ -290,7 +290,7 @@ class RunState:
         self._settled[run].recall(summaries, events)
         self._folds[run].take(events)
         self._settled[run].set_aside(summaries)
-        self._metrics[run].add(table.batch(events))
+        self._metrics[run].add(table.batch(events, FIELDS))
         for event in events:
             self._wait(event)
 
