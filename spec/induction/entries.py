@@ -90,6 +90,9 @@ SYSTEM.declare(
     "vain", Thread, Entry, Bool
 )  # at some moment of its look it was of no use to whose it is
 
+SYSTEM.declare("keeping", Thread, Bool)  # it is in a pass of housekeeping
+SYSTEM.declare("overdue", Thread, Entry, Bool)  # when that began, and it was not seen to since
+
 SYSTEM.declare("announcer", Entry, Thread)  # who made it wanted last
 SYSTEM.declare("owes", Thread, Entry, Consumer, Bool)  # a rewind
 
@@ -129,8 +132,9 @@ def start(s: SymbolicState) -> Term:
             Consumer,
             lambda c: And(Not(Or(s.known(c), s.registered(c), s.past(c))), s.pointer(c) == 0),
         ),
-        every(Thread, lambda t: Not(s.looking(t))),
+        every(Thread, lambda t: Not(Or(s.looking(t), s.keeping(t)))),
         every(Thread, Entry, lambda t, e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
+        every(Thread, Entry, lambda t, e: Not(s.overdue(t, e))),
         every(Group, lambda g: Not(s.owned(g))),
         every(Thread, Entry, Consumer, lambda t, e, c: Not(s.owes(t, e, c))),
     )
@@ -210,7 +214,12 @@ def hold(s: SymbolicState, e: Term, p: Term) -> tuple[Term, SymbolicState]:
 def unhold(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
     """The hold ended: one compare-and-set, and whoever won it announces."""
     guard = And(s.status(e) == DELAYED, s.due(e))
-    return guard, announced(s, t, e).but(status=at(s.status, e, AVAILABLE))
+    return guard, announced(s, t, e).but(status=at(s.status, e, AVAILABLE), overdue=seen_to(s, e))
+
+
+def seen_to(s: SymbolicState, e: Term) -> Formula:
+    """No pass of housekeeping has to see to it any more."""
+    return lambda u, f: And(s.overdue(u, f), f != e)
 
 
 # ---- time
@@ -329,6 +338,7 @@ def acquired(s: SymbolicState, e: Term, c: Term) -> SymbolicState:
         holds=at(s.holds, c, e, True),
         delivered=at(s.delivered, e, True),
         actor=at(s.actor, c),
+        overdue=seen_to(s, e),
     )
 
 
@@ -398,6 +408,30 @@ def bury(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
     """DEQUEUED to DELETED, which is final."""
     guard = And(s.status(e) == DEQUEUED, s.uncounted(e) == 1)
     return guard, s.but(status=at(s.status, e, DELETED))
+
+
+# ---- housekeeping
+
+
+def its_time_has_come(s: SymbolicState, e: Term) -> Term:
+    """Housekeeping has to end its hold, or to drop it."""
+    return Or(And(s.status(e) == DELAYED, s.due(e)), And(available(s, e), s.expired(e)))
+
+
+@SYSTEM.action(t=Thread)
+def begin_to_keep(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A pass of housekeeping begins: whatever is overdue now it has to see to, or somebody else has."""
+    return Not(s.keeping(t)), s.but(
+        keeping=at(s.keeping, t, True),
+        overdue=lambda u, e: If(u == t, its_time_has_come(s, e), s.overdue(u, e)),
+    )
+
+
+@SYSTEM.action(t=Thread)
+def end_to_keep(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The pass returns: all of that was made available, acquired or dropped."""
+    done = every(Entry, lambda e: Or(Not(s.overdue(t, e)), gone(s, e)))
+    return And(s.keeping(t), done), s.but(keeping=at(s.keeping, t, False))
 
 
 # ---- consumers, and their pointers
@@ -848,6 +882,27 @@ def what_is_found_is_the_next(s: SymbolicState, t: Term, e: Term) -> Term:
     return Implies(And(mine, linked(s, e), s.place(e) < s.cursor(t)), s.vain(t, e))
 
 
+@SYSTEM.step("TM-2", t=Thread, e=Entry)
+def nothing_overdue_is_left(s: SymbolicState, after: SymbolicState, t: Term, e: Term) -> Term:
+    """When a pass of housekeeping returns, nothing is held, and nothing available, whose time had come when it began,
+    and which was left as it was since.
+    """
+    ends = And(s.keeping(t), Not(after.keeping(t)))
+    there = Or(s.status(e) == DELAYED, available(s, e))
+    return Implies(And(ends, s.overdue(t, e)), Not(there))
+
+
+@SYSTEM.step("TM-2", t=Thread, e=Entry)
+def overdue_until_it_changes(s: SymbolicState, after: SymbolicState, t: Term, e: Term) -> Term:
+    """What a pass has to see to is so when it begins, all of it, and it is done with when its state changes."""
+    begins = And(after.keeping(t), Not(s.keeping(t)))
+    amid = And(after.keeping(t), s.keeping(t), after.status(e) == s.status(e))
+    return And(
+        Implies(begins, after.overdue(t, e) == its_time_has_come(s, e)),
+        Implies(amid, after.overdue(t, e) == s.overdue(t, e)),
+    )
+
+
 @SYSTEM.step("SP-2", t=Thread, e=Entry)
 def of_no_use_when_it_is_said(s: SymbolicState, after: SymbolicState, t: Term, e: Term) -> Term:
     """What a look comes to count as of no use is so at that moment; a new look begins with what is so then."""
@@ -1067,6 +1122,12 @@ def go_on_past_the_next(s: SymbolicState, t: Term, n: Term) -> tuple[Term, Symbo
     """It goes on to an entry that is not the next."""
     guard = And(s.looking(t), s.passed(t), linked(s, n), s.place(n) > s.cursor(t))
     return guard, go_on(s, t, n)[1]
+
+
+@SYSTEM.broken("end_to_keep", "nothing_overdue_is_left", "TM-2", "mutant housekeeping-leaves-it", t=Thread)  # fmt: skip
+def end_before_the_end(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Housekeeping passes over what has expired."""
+    return s.keeping(t), end_to_keep(s, t)[1]
 
 
 @SYSTEM.broken("finish", "legal", "ES-1", "two steps in one", t=Thread, e=Entry, c=Consumer)

@@ -35,11 +35,17 @@ SYSTEM.declare("available", Message, Bool)
 SYSTEM.declare(
     "fit", Consumer, Message, Bool
 )  # wanted, not expired, and not another's by group or priority
+SYSTEM.declare(
+    "stood_back", Consumer, Message, Bool
+)  # at some moment since it became available it had no use for it, or no interest
+SYSTEM.declare("has", Consumer, Message, Bool)  # it acquired it, and it was not released since
 SYSTEM.declare("announcer", Message, Thread)  # who made it available, or fit, last
 SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes rewinds
 SYSTEM.declare("freed", Thread, Message, Bool)  # by setting its group free: it may be forgotten
 
 SYSTEM.declare("listed", Consumer, List)
+SYSTEM.declare("arrivals", Int)  # how often anybody came into Interested
+SYSTEM.declare("since", Consumer, Int)  # and how often when it came last itself
 SYSTEM.declare("permit", Consumer, Bool)  # it was woken, and no pull has begun since
 SYSTEM.declare("lies", Consumer, Int)  # wake-ups that nobody has drawn yet
 SYSTEM.declare("drawn", Consumer, Bool)  # its client has drawn one, and no pull has begun since
@@ -70,6 +76,7 @@ def useless(s: SymbolicState, c: Term, m: Term) -> Term:
 def start(s: SymbolicState) -> Term:
     return And(
         every(Message, lambda m: Not(s.available(m))),
+        every(Consumer, Message, lambda c, m: Not(s.has(c, m))),
         every(Thread, Message, lambda t, m: Not(s.preparing(t, m))),
         every(Consumer, lambda c: And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE)),
         every(Consumer, lambda c: And(Not(Or(s.permit(c), s.drawn(c))), s.lies(c) == 0)),
@@ -96,7 +103,11 @@ def an_order(s: SymbolicState, c: Term, d: Term, e: Term) -> Term:
 def make_available(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """A new message, one whose delay is over, or one that is released (rule 5: available first)."""
     guard = And(Not(s.available(m)), Not(s.walking(t)))
-    return guard, prepared(s, t, m).but(available=at(s.available, m, True))
+    return guard, prepared(s, t, m).but(
+        available=at(s.available, m, True),
+        has=lambda c, n: And(n != m, s.has(c, n)),
+        stood_back=lambda c, n: And(n != m, s.stood_back(c, n)),
+    )
 
 
 @SYSTEM.action(t=Thread, m=Message)
@@ -155,7 +166,7 @@ def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]
 
 @SYSTEM.action(m=Message)
 def remove(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
-    """It is dropped, or acquired outside of a pull."""
+    """It is dropped, before its time or after."""
     return s.available(m), s.but(available=at(s.available, m, False))
 
 
@@ -164,6 +175,28 @@ def forget(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """The thread set its group free, sees that it is not available any more, and announces nothing."""
     guard = And(s.preparing(t, m), s.freed(t, m), Not(s.available(m)))
     return guard, s.but(preparing=at(s.preparing, t, m, False))
+
+
+# ---- who comes first
+
+
+def no_rival(s: SymbolicState, d: Term, m: Term) -> Term:
+    """The message is of no use to the consumer at this moment, or it has no interest, or its flag is down already."""
+    lowered = some(Thread, lambda t: s.leaving(t, d))
+    return Or(Not(s.fit(d, m)), Not(up(s, d)), lowered)
+
+
+@SYSTEM.action(d=Consumer, m=Message)
+def stand_back(s: SymbolicState, d: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Somebody who asks at this moment whether the consumer wants the message, and wants work, is answered no."""
+    return no_rival(s, d, m), s.but(stood_back=at(s.stood_back, d, m, True))
+
+
+def all_stood_back(s: SymbolicState, c: Term, m: Term) -> Term:
+    """Of those of higher priority that select it each had no use for it, since it is available."""
+    return every(
+        Consumer, lambda d: Implies(And(s.higher(d, c), s.wants(d, m)), s.stood_back(d, m))
+    )
 
 
 # ---- a walk
@@ -266,13 +299,29 @@ def end_walk(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def notify(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """It found something, and moves the consumer from Interested to Notified. Its walk is over."""
-    return And(s.walking(t), s.listed(c) == INTERESTED), s.but(
+    """It found something, and moves the consumer from Interested to Notified. Its walk is over.
+
+    A list is walked over in the order in which it was linked (`nodes`, `in_order`), so it has come to all that were in
+    the list before this one all the while.
+    """
+    guard = And(s.walking(t), s.listed(c) == INTERESTED, Not(before_it(s, t, c)))
+    return guard, s.but(
         listed=at(s.listed, c, NOTIFIED),
         giving=at(s.giving, t, c, True),
         todo=lambda u, d: And(u != t, s.todo(u, d)),
         walking=at(s.walking, t, False),
     )
+
+
+def before_it(s: SymbolicState, t: Term, c: Term) -> Term:
+    """One of equal priority, to whom the walk has still to come, has been Interested longer; both all the while."""
+
+    def waits_longer(d: Term) -> Term:
+        equal = Not(Or(s.higher(c, d), s.higher(d, c)))
+        both = And(s.todo(t, d), s.listed(d) == INTERESTED, equal)
+        return And(both, s.since(d) < s.since(c))
+
+    return And(s.todo(t, c), some(Consumer, waits_longer))
 
 
 @SYSTEM.action(t=Thread, c=Consumer, d=Consumer)
@@ -333,7 +382,16 @@ def begin_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
 def show_rest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Rule 6: it is seen to rest, in Interested, before it looks."""
     guard = And(s.phase(c) == PULLING, s.runs(c) == t, s.listed(c) == NOTIFIED)
-    return guard, s.but(listed=at(s.listed, c, INTERESTED))
+    return guard, into_interested(s, c)
+
+
+def into_interested(s: SymbolicState, c: Term) -> SymbolicState:
+    """It comes behind all that are there (QL-5)."""
+    return s.but(
+        listed=at(s.listed, c, INTERESTED),
+        arrivals=at(s.arrivals, s.arrivals() + 1),
+        since=at(s.since, c, s.arrivals() + 1),
+    )
 
 
 def looks(s: SymbolicState, c: Term) -> SymbolicState:
@@ -377,10 +435,26 @@ def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
 
 @SYSTEM.action(t=Thread, c=Consumer, m=Message)
 def take(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """It acquires a message."""
+    """It acquires a message, which nobody of higher priority has wanted all the while."""
+    guard = And(could_take(s, t, c, m), all_stood_back(s, c, m))
+    return guard, acquired(s, c, m).but(phase=at(s.phase, c, TAKEN))
+
+
+@SYSTEM.action(c=Consumer, m=Message)
+def take_outside_a_pull(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """An attempt for the consumer acquires a message, and the queue wakes nobody for that."""
+    guard = And(s.available(m), s.wants(c, m), all_stood_back(s, c, m))
+    return guard, acquired(s, c, m)
+
+
+def could_take(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
+    """The thread is in a look for the consumer, whose selector matches the message, and that is available."""
     looking = Or(s.phase(c) == LOOKING, s.phase(c) == DRY)
-    guard = And(looking, s.runs(c) == t, s.available(m), s.wants(c, m))
-    return guard, s.but(available=at(s.available, m, False), phase=at(s.phase, c, TAKEN))
+    return And(looking, s.runs(c) == t, s.available(m), s.wants(c, m))
+
+
+def acquired(s: SymbolicState, c: Term, m: Term) -> SymbolicState:
+    return s.but(available=at(s.available, m, False), has=at(s.has, c, m, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -441,8 +515,7 @@ def raise_the_flag(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSt
 def find_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Then it comes into Interested, and is notified if there is anything."""
     guard = And(s.listed(c) == NOT_INTERESTED, Not(s.walking(t)))
-    return guard, begin_walk(s, t, lambda d: d == c, True).but(
-        listed=at(s.listed, c, INTERESTED),
+    return guard, into_interested(begin_walk(s, t, lambda d: d == c, True), c).but(
         coming=lambda u, d: And(s.coming(u, d), d != c),
     )
 
@@ -582,6 +655,37 @@ def only_the_interested_are_woken(s: SymbolicState, after: SymbolicState, t: Ter
     """Who is woken was in Interested, and is in Notified from then on: not woken again before it rests there anew."""
     moves = And(s.listed(c) == INTERESTED, after.listed(c) == NOTIFIED)
     return Implies(is_woken(s, after, t, c), moves)
+
+
+@SYSTEM.step("QL-5", t=Thread, c=Consumer)
+def the_longest_waiting_is_woken(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """A walk wakes nobody while it has still to come to one of equal priority that has been Interested longer.
+
+    Both are in the list since the walk began. Whom a message was left to is not woken by its place in the list.
+    """
+    by_the_walk = And(is_woken(s, after, t, c), Not(s.left_to(t, c)))
+    return Implies(by_the_walk, Not(before_it(s, t, c)))
+
+
+@SYSTEM.step("WK-4", c=Consumer, d=Consumer, m=Message)
+def the_higher_come_first(
+    s: SymbolicState, after: SymbolicState, c: Term, d: Term, m: Term
+) -> Term:
+    """Who takes a message does so after each of higher priority that selects it: since it is available, that one had
+    no use for it at some moment, or no interest.
+    """
+    takes = And(after.has(c, m), Not(s.has(c, m)))
+    return Implies(And(takes, s.higher(d, c), s.wants(d, m)), s.stood_back(d, m))
+
+
+@SYSTEM.step("WK-4", d=Consumer, m=Message)
+def it_stands_back_when_it_is_said(
+    s: SymbolicState, after: SymbolicState, d: Term, m: Term
+) -> Term:
+    """Who comes to count as without use or interest is so at that moment, and what is available anew is asked anew."""
+    fresh = And(after.stood_back(d, m), Not(s.stood_back(d, m)))
+    anew = And(after.available(m), Not(s.available(m)))
+    return And(Implies(fresh, no_rival(s, d, m)), Implies(anew, Not(after.stood_back(d, m))))
 
 
 # ---- what is possible
@@ -729,6 +833,26 @@ def notify_and_forget(s: SymbolicState, t: Term, c: Term) -> tuple[Term, Symboli
     """It moves the consumer to Notified, and does not wake it."""
     guard, after = notify(s, t, c)
     return guard, after.but(giving=s.giving)
+
+
+@SYSTEM.broken(
+    "notify", "the_longest_waiting_is_woken", "QL-5", "mutant youngest-first",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def notify_the_youngest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The walk begins with whoever came last."""
+    return And(s.walking(t), s.listed(c) == INTERESTED), notify(s, t, c)[1]
+
+
+@SYSTEM.broken(
+    "take", "the_higher_come_first", "WK-4", "mutant published-look-then-acquire",
+    t=Thread, c=Consumer, m=Message,
+)  # fmt: skip
+def take_what_is_available_again(
+    s: SymbolicState, t: Term, c: Term, m: Term
+) -> tuple[Term, SymbolicState]:
+    """It takes a message that became available again after it had asked who comes first."""
+    return could_take(s, t, c, m), take(s, t, c, m)[1]
 
 
 @SYSTEM.broken("draw", "a_wake_up_is_not_lost", "WK-8", "a wake-up that nobody follows", c=Consumer, n=Int)  # fmt: skip

@@ -33,7 +33,7 @@ NOT_IN_Z3 = {
     "WK-1": "browsers: `wakeups` speaks of consumers that acquire, and their wake-ups are stutters there",
     "WK-2": "browsers; and that no second walk is begun for one message: each followed walk is held against `announce`",
     "WK-3": "what the client said last is in `consumers`, and that its list says the same in `lists`",
-    "WK-4": "who of two priorities is woken first",
+    "WK-4": "who of two priorities is woken first: here it is who takes it first",
     "WK-5": "it needs fair threads, of which an induction over steps says nothing: Spin does, and the end of each run",
     "WK-6": "that a thread gives turns only while it runs a connection",
     "WK-7": "who has run dry is bound to wake another (`run_dry`), by which WK-1 is proved",
@@ -46,12 +46,12 @@ NOT_IN_Z3 = {
     "QL-2": "",
     "QL-3": "that nothing is returned that was deleted before it began",
     "QL-4": "that an iteration which nobody disturbs leaves nothing marked but the tail",
-    "QL-5": "the lists of `lists` and `wakeups` have no order; `nodes` does not say what a walk does with whom",
+    "QL-5": "that a list is walked over in the order in which it was linked: `in_order` of `nodes`",
     "QL-6": "that it holds nothing when it leaves is ES-5",
     "MG-1": "",
     "MG-2": "that it is owned as often as its holder has messages: the count is compared after each followed step",
     "TM-1": "that what has expired is not delivered: the guard of `find`",
-    "TM-2": "no system obliges housekeeping to do anything",
+    "TM-2": "",
     "AP-1": "calls that raise or wait are no steps; in the call matrix each is held against what it declares",
 }
 """Of each promise of the queue: what of it no claim of a system says; '' if the claims say it all."""

@@ -128,6 +128,13 @@ class Entries(Follower):
         if event.cell == "queue" and fields["q"] == self.queue:
             self._levels = int(fields["levels"])
             self.state.put("overtaking", fields["levels"] > 1)
+        if event.cell == "clock":
+            self._time(int(fields["now"]))
+        if event.cell == "check_status" and len(self.context.queues) == 1:  # it names no queue
+            if fields["ph"] == "invoke":
+                self.take("begin_to_keep", t=t)
+            elif fields["ph"] == "ok":
+                self.take("end_to_keep", t=t)
         begins = event.cell == "walk" and fields["at"] == "begin"
         if (begins or event.cell == "notify") and t in self.context.about:
             self.take("announce", t=t, e=self.context.about[t])
@@ -156,13 +163,16 @@ class Entries(Follower):
             self.take("let_go", c=found[-1])
 
     def _now(self, t: str, now: int) -> str:
+        self._time(now)
+        self._pass_by(t)
+        return ""
+
+    def _time(self, now: int) -> None:
         for m, entry in self._entries.items():
             if entry.message.expires and now > entry.message.expires:
                 self.takes("grow_old", e=m)
             if entry.message.not_before <= now:
                 self.takes("come_due", e=m)
-        self._pass_by(t)
-        return ""
 
     def _count(self, event: HostOperation) -> str:
         if event.what == "new":
@@ -339,7 +349,8 @@ class Entries(Follower):
         if self._freeing.get(t):
             if any(self.state.get("owes", t, m, c) for c in self._consumers):
                 self.takes("forgive", t=t, e=m)
-            if self.state.get("group", m) in self._freeing[t]:
+            there = self.state.get("status", m) in ("AVAILABLE", "RETURNED")
+            if there and self.state.get("group", m) in self._freeing[t]:
                 self.context.about[t] = m
 
     def _failed(self, event: HostOperation, m: str) -> None:

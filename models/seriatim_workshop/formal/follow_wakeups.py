@@ -44,6 +44,8 @@ class WakeupFollower(Follower):
         """By thread: on whose behalf it looks."""
         self._moves: dict[str, str] = {}
         """By thread: where the consumer goes that it moves."""
+        self._rivals: list[str] = []
+        """Consumers that are of higher priority than some other."""
         self._now = 0
 
     # ---- what a field is in the reference
@@ -217,8 +219,20 @@ class WakeupFollower(Follower):
             self._fit(c, consumer, m, entry)
         if self._available(m):
             self._end_walk(t)
-            return self.take("make_available", t=t, m=m)
+            return self._made_available("make_available", t, m)
         return ""
+
+    def _made_available(self, action: str, t: str, m: str) -> str:
+        self.take(action, t=t, m=m)
+        self._stand_back()
+        return action
+
+    def _stand_back(self) -> None:
+        """Whoever comes before others, and has no use for a message at this moment, leaves it to them."""
+        for c in self._rivals:
+            for m in self._entries:
+                if not self.state.get("stood_back", c, m):
+                    self.takes("stand_back", d=c, m=m)
 
     def _fit(self, c: str, consumer: Node, m: str, entry: Node) -> None:
         """Say whether a consumer could take a message, when either of them is new."""
@@ -256,6 +270,7 @@ class WakeupFollower(Follower):
                 if not self.takes("make_fit_for_itself", t=t, c=c, m=m):
                     self._step_aside(t, c, m)
         self._freed = ("", "")
+        self._stand_back()
 
     def _step_aside(self, t: str, c: str, m: str) -> None:
         for d in self._consumers:
@@ -274,17 +289,18 @@ class WakeupFollower(Follower):
         if now and not was:
             self._end_walk(t)
             grouped = event.old.name == "ACQUIRED" and self._entries[m].message.group
-            return self.take("release_of_a_group" if grouped else "make_available", t=t, m=m)
+            return self._made_available("release_of_a_group" if grouped else "make_available", t, m)
         if was and not now:
             return self._removed(t, m, event.new.name)
         return ""
 
     def _removed(self, t: str, m: str, state: str) -> str:
-        call = self.context.call(t, "pull")
-        c = None if call is None or state != "ACQUIRED" else self._mine(call["sub"])
-        if c is not None and self.state.get("phase", c) in ("LOOKING", "DRY"):
+        if state != "ACQUIRED":
+            return self.take("remove", m=m)
+        c = self.context.caller(t, "attempt")
+        if self.context.call(t, "pull") and self.state.get("phase", c) in ("LOOKING", "DRY"):
             return self.take("take", t=t, c=c, m=m)
-        return self.take("remove", m=m)
+        return self.take("take_outside_a_pull", c=c, m=m)
 
     def _time(self, t: str, now: int) -> None:
         self._now = now
@@ -460,6 +476,9 @@ class WakeupFollower(Follower):
             self._consumers[c] = consumer
             for m, entry in self._entries.items():
                 self._fit(c, consumer, m, entry)
+            every = self._consumers
+            self._rivals = [d for d in every if any(self.state.get("higher", d, e) for e in every)]
+            self._stand_back()
             if value(consumer.wants_work):
                 self.take("raise_the_flag", t=t, c=c)
             self._refit(t)

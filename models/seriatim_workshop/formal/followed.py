@@ -15,15 +15,12 @@ from seriatim_workshop.formal.theory import SYSTEMS, Claim, TransitionSystem, lo
 
 TURNS = "whose turn it is among a target's consumers is outside: `handover` knows targets, not their consumers (WK-10)"
 ACCEPTED = {
-    "published-look-then-acquire": "that a higher consumer comes first is not said (WK-4)",
     "starts-at-the-head": "with whom a push begins is outside: in no system does the list of all have an order (SO-7)",
     "served-until-dry": TURNS,
     "turns-by-number": TURNS,
     "target-until-dry": "how many messages a target takes in a turn is outside of `handover` (WK-12)",
     "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",
     "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",
-    "youngest-first": "`wakeups` does not say who of equals is notified",
-    "housekeeping-leaves-it": "no system obliges housekeeping to drop what has expired",
     "job-for-what-is-gone": "a job too many is no step that a system forbids",
     "refusal-ends-the-call": "a call that has failed has not returned, and no system obliges it to",
 }

@@ -48,6 +48,7 @@ class Participants:
     used: set[str] = field(default_factory=set)
     consumers: list[Any] = field(default_factory=list)  # Any: a consumer of the module under test
     locks: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    queues: set[str] = field(default_factory=set)
     about: dict[str, str] = field(default_factory=dict)
     """By thread: the entry that it announces at present."""
     groups: dict[tuple[str, str], str | None] = field(default_factory=dict)

@@ -8,13 +8,11 @@ REASONS = {
     "NodeList.next": "a marked node may stay linked in `nodes` as long as it likes; what is handed out is read again",
     "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
     "PriorityQueueEntryList.next": "a look may end early: whoever finds nothing wakes another",
-    "Queue.check_message_status": "no system obliges housekeeping to drop what has expired",
     "Queue.enqueue": "an immediate message that is dropped before anybody looks is dropped undelivered, as IM-1 allows",
     "Queue.dequeue": (
         "to dispose late shows only where the call ends in between; to announce early is rejected in group-freed "
         "(mutant group-announced-before-freed), which is not among the programs tried here"
     ),
-    "Queue._announce_group": "to announce what is of no group wakes for nothing, and no system counts wake-ups (WK-11)",
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
     "QueueConsumerManager._move": (

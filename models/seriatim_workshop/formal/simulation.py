@@ -57,7 +57,6 @@ class Simulation:
         """Of writes: what it was (step, stutter, outside), of which system, and of which kind of cell."""
         self.on_rejection: Callable[[], object] = lambda: None
         """Called once, when it is rejected: a program that then raises has no end."""
-        self._queues: set[str] = set()
 
     def __call__(self, event: HostOperation) -> None:
         """Follow one operation, if none was rejected before."""
@@ -92,8 +91,8 @@ class Simulation:
             self._count(event, explained)
 
     def _queue(self, name: str) -> None:
-        if name not in self._queues:
-            self._queues.add(name)
+        if name not in self.context.queues:
+            self.context.queues.add(name)
             if not any(isinstance(f, Lists) for f in self.followers):
                 self.followers.append(Lists(self.context))
             self.followers += [
