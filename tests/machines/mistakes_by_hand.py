@@ -1062,5 +1062,48 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 return
             yield node.consumer
 """),
+    ("l-attempts-saved-before-counted", "log-attempts-kept", "outcome", "log",
+     """            self.attempts += 1
+            if self.attempts < self.max_attempts:
+                self._save()
+""",
+     """            if self.attempts + 1 < self.max_attempts:
+                self._save()
+                self.attempts += 1
+"""),
+    ("f-well-until-told", "fair-handler-exits", "outcome", "fair",
+     """            well = False
+""",
+     """            well = True
+"""),
+    ("f-deficit-kept-when-empty", "fair-park", "FQ-1", "fair",
+     """            slot.deficit = 0
+            return None""",
+     "            return None"),
+    ("w-limits-lifted-for-own-channel", "full-beside-call", "outcome", "workpool",
+     """            and not self._unlimited
+""",
+     """            and key not in self._unlimited
+"""),
+    ("g-free-with-one-left", "group-freed-before", "MG-1", "groups",
+     """            if count:
+""",
+     """            if count > 1:
+"""),
+    ("h-more-only-if-taken", "handover-in-turn", "WK-1", "handover",
+     """        if target is not None and target.process():
+            self._targets.add(target)
+        return not self._targets.empty()""",
+     """        if target is not None and target.process():
+            self._targets.add(target)
+            return True
+        return False"""),
+    ("q-due-is-later", "due-and-expired", "TM-2", "queue",
+     "self.host.now() >= entry.message.not_before",
+     "self.host.now() > entry.message.not_before"),
+    ("q-job-one-each", "push-close-refused", "outcome", "queue",
+     """            while self.deliver_to(consumer, "job"):
+                pass""",
+     '            self.deliver_to(consumer, "job")'),
 ]  # fmt: skip
 """A name; then, as in `PLANTED`, the program, what catches the mistake in it, module, text there, and text instead."""
