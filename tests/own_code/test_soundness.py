@@ -77,6 +77,37 @@ def test_an_access_that_is_not_announced_shows_on_real_threads(
     assert any("real threads showed" in line for line in wrong), wrong
 
 
+LATE = """
+def test():
+    o, r, q = Thing(), [], queue.Queue(1)
+{before}
+    def get():
+        try:
+            r.append(q.get(timeout=0.01))
+        except queue.Empty:
+            r.append("late")
+    def put():
+        q.put(0)
+        o.x += 1
+    t0, t1 = threading.Thread(target=get), threading.Thread(target=put)
+    t0.start()
+    t1.start()
+    o.x += 1
+    t0.join()
+    t1.join()
+    return tuple(r), o.x
+"""
+"""A time limit may run out between the put's look at who waits and its notify."""
+
+
+def test_the_count_owes_nothing_to_the_schedule_that_is_run_first(tmp_path: Path) -> None:
+    """Which that is depends on how many steps come before."""
+    for n in range(10, 16):
+        program = Generated(-4, HEAD + LATE.format(before="    o.x = 0\n" * n))
+        agreement = compared(program, tmp_path)
+        assert (agreement.wrong, agreement.traces) == ([], 16)
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_asyncio_agrees_with_the_real_loop(part: int, tmp_path: Path) -> None:
     for seed in range(part * 8, part * 8 + 8):

@@ -530,7 +530,7 @@ class RLock(Primitive):
 class Condition(Primitive):
     """`threading.Condition` over one of our locks; its value is the list of waiters in order of arrival."""
 
-    __slots__ = ("_lock", "acquire", "release", "waits")
+    __slots__ = ("_limited", "_lock", "acquire", "release", "waits")
     __s_native__ = True
 
     over_others: Any = None
@@ -553,6 +553,8 @@ class Condition(Primitive):
             lock = RLock()
         Shared.__init__(self, ex, [], "condition", "")
         self._lock = lock
+        self._limited = 0
+        """How many have begun to wait with a time limit and do not have the lock again."""
         self.acquire = lock.acquire
         self.release = lock.release
         self.waits: Footprint = ex.footprint(((lock.index, 1), (self.index, 1)))
@@ -580,6 +582,7 @@ class Condition(Primitive):
         lock = self._lock
         count = lock.count if isinstance(lock, RLock) else 0
         immediate = timeout is not None and timeout <= 0
+        self._limited += timeout is not None
         op = ConditionWait(lock, self, timeout is not None and not immediate)
         op.seconds = timeout or 0.0
         again = do(ex, thread, op)
@@ -589,6 +592,7 @@ class Condition(Primitive):
             do(ex, thread, Acquire(lock))
         else:
             result = bool(do(ex, thread, again))
+        self._limited -= timeout is not None
         if isinstance(lock, RLock):
             lock.count = count
         return result
@@ -612,10 +616,11 @@ class Condition(Primitive):
         """Wake the `n` threads that have waited longest."""
         ex, thread = here()
         self._held(thread, "notify")
-        if self._lock.value is not thread or any(again.limited for _, again in self.value):
+        if self._lock.value is not thread or self._limited:
             do(ex, thread, NotifyInOrder(self, self._lock, n))
         else:
-            # Nobody can see when this happens while the lock is held: no step of its own.
+            # Nobody can see when this happens while the lock is held, unless a time limit runs out: no step of its own.
+            # Whether one may is asked of what only the lock's holders change, not of who still waits.
             wake_first(self, thread, n, ex.steps - 1)
 
     def notify_all(self) -> None:
