@@ -298,3 +298,71 @@ def test_a_limit_without_a_number_is_left_out() -> None:
     for named in ({"prefetch": 0}, {"credit": 5}, {"ph": "ok"}):
         event = msgspec.structs.replace(Event(i=0, ev="qos", ph="invoke"), **named)
         assert checked(event) is event
+
+
+@pytest.mark.parametrize(
+    ("named", "violates"),
+    [
+        ({"pub": "s", "pseq": 1}, False),
+        ({"pub": "s", "pseq": 7}, False),
+        ({"pub": "s", "pseq": 0}, True),  # that was another message
+        ({"pub": "nobody", "pseq": 1}, True),  # of whom nothing is recorded at all
+        ({}, True),
+        ({"pub": "s", "pseq": 1, "rec": "first"}, True),  # whose recorder goes on
+    ],
+)
+@pytest.mark.parametrize("conn", ["c", ""])
+@pytest.mark.parametrize("id", ["P1", "P20"])
+def test_a_message_after_all_that_is_recorded_of_its_publisher_shows_a_recorder_that_stopped(
+    id: str, conn: str, named: dict[str, Any], violates: bool
+) -> None:
+    r = Recording()
+    for ph in ("invoke", "ok"):
+        r.add("publish", ph, m="m0", q="q", pub="s", pseq=0, conn="p", ch=1, gen=1, rec="first")
+    where = {"conn": conn, "ch": 1, "gen": 1} if conn else {"proc": "w"}
+    for m, says in (("m0", {"pub": "s", "pseq": 0}), ("m1", named)):
+        r.add("get", q="q", m=m, autoack=True, **{"rec": "second"} | where | says)
+    events = list(complete(r.events))
+    assert (BY_ID[id].check(events).verdict is Verdict.VIOLATED) is violates
+    [*_, last] = events
+    assert bool(last.args.get("beyond")) is not violates
+    assert list(complete(events)) == events
+
+
+def stopped(seed: int) -> list[str]:
+    """What is reported of a drawn right system, one of whose recorders stops early, as messages that nobody sent."""
+    meaning = draw(seed)._replace(own_recorders=True, headers=True)
+    events = history(meaning)
+    chance = random.Random(seed)
+    one = chance.choice(sorted({e.rec for e in events}))
+    stops = chance.choice([e.i for e in events if e.rec == one])
+    left = [e for e in events if e.rec != one or e.i < stops]
+    named = {e.pub for e in left if e.ev == "publish"}
+    found = [(p, p.check(completed(left))) for p in kept(meaning) if p.id in ("P1", "P20")]
+    # Of whom nothing is recorded at all nobody knows that he sent anything.
+    return [
+        f"{seed} {f.property}: {f.explanation}"
+        for _, f in found
+        if f.verdict is Verdict.VIOLATED
+        and "nobody sent it" in f.explanation
+        and f.witness[0].pub in named
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "seeds"), [(95_000, 60), pytest.param(96_000, 600, marks=pytest.mark.slow)]
+)
+def test_no_right_system_is_reported_for_what_it_was_sent_after_a_recorder_stopped(
+    first: int, seeds: int
+) -> None:
+    assert not [text for seed in range(first, first + seeds) for text in stopped(seed)]
+
+
+@pytest.mark.parametrize("id", ["P1", "P20"])
+def test_a_recorder_may_have_stopped_long_before_the_others(id: str) -> None:
+    r = Recording()
+    for n, ph in ((0, "invoke"), (0, "ok"), (1, "invoke")):
+        r.add("publish", ph, m=f"m{n}", q="q", pub="s", pseq=n, op=n, proc="p", rec="first")
+    for n in range(2, 3_000):
+        r.add("get", q="q", m=f"m{n}", pub="s", pseq=n, autoack=True, proc="w", rec="second")
+    assert BY_ID[id].check(list(complete(r.events))).verdict is not Verdict.VIOLATED

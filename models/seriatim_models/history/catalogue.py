@@ -262,6 +262,10 @@ going_on = Arg[Any](
     "going_on",
     "put in by the reader: lines of a recorder whose beginning is missing are lost here as before",
 )
+beyond = Arg[Any](
+    "beyond",
+    "put in by the reader: its publisher had sent more (`pseq`) than another recorder wrote down, and so this",
+)
 survives = Arg[Any](
     "survives",
     "kinds of faults that its confirmed messages are promised to survive; absent: none, so that no loss is a violation",
@@ -324,9 +328,9 @@ BLACK_BOX = (
     EventKind("return", "A mandatory message came back unrouted.", may=("m", "err")),
     EventKind("deliver", "A message was pushed to a consumer.",
               (), ("m",),
-              ("q", "ctag", "dtag", "redelivered", "attempt", "autoack", "pub", "pseq", "pos", "part", "t_lo")),
+              ("q", "ctag", "dtag", "redelivered", "attempt", "autoack", "pub", "pseq", "pos", "part", "t_lo", beyond)),
     EventKind("get", "A message was polled for; an `ok` without `m` found the queue empty.",
-              may=("q", "m", "dtag", "redelivered", "autoack")),
+              may=("q", "m", "dtag", "redelivered", "autoack", "pub", "pseq", beyond)),
     EventKind("ack", "Deliveries were settled: done.", may=("dtag", "multiple", "m", "ms", "t_hi")),
     EventKind("nack", "Deliveries were settled: not done.",
               may=("dtag", "multiple", "requeue", "dead", "m", "ms", "t_hi")),

@@ -23,6 +23,7 @@ recorder left the field empty:
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
 | t_lo | the answer of an ack, nack or reject of which no beginning is recorded | it began at any time: `ANY_TIME` |
 | t_lo | deliver, get | the latest of the lower bounds below |
+| args | deliver, get | `beyond`, if its publisher counted further than what is recorded of it, and its publish is not |
 | conn, ch, gen | expire, inside the broker | the channel that held the message |
 
 Where the opening of a connection's channels is not recorded, a command on one that has ended opens it again.
@@ -242,12 +243,21 @@ class _Messages(msgspec.Struct):
     _dead: dict[str, None] = {}
     _early: dict[str, None] = {}
     """Messages that were handed out before their publish was recorded."""
+    _counted: dict[str, tuple[int, str]] = {}
+    """Of streams that publishers name and count themselves, how far they are recorded, and by whom; the latest
+    `STREAMS_KEPT`.
+    """
     _acked: dict[str, None] = {}
     """Messages whose acknowledgement was sent, which may never have come, and messages that were handed out for good,
     of which an earlier delivery may be recorded still: what is published under their name again may be a copy."""
 
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
+        if event.pub and event.pseq is not None:
+            if event.pseq > self._counted.get(event.pub, (-1, ""))[0]:
+                self._counted[event.pub] = event.pseq, event.rec
+            if len(self._counted) > STREAMS_KEPT:
+                del self._counted[next(iter(self._counted))]
         queues = self._known.setdefault(event.m, {})
         key = event.key if event.q else None
         returned = event.ph == "" and event.lvl in (
@@ -276,6 +286,16 @@ class _Messages(msgspec.Struct):
             if len(self._early) > EARLY_KEPT:
                 del self._early[next(iter(self._early))]
         return known
+
+    def beyond(self, event: Event, known: _Message | None) -> dict[str, object]:
+        """What is known of a message whose publish is not, but which says that its publisher sent it after all that
+        another recorder wrote down of that one: that recorder had stopped.
+        """
+        if known or not event.pub or event.pseq is None or event.pub not in self._counted:
+            return {}
+        last, rec = self._counted[event.pub]
+        beyond = event.pseq > last and event.rec != rec
+        return {"args": {**event.args, "beyond": True}} if beyond else {}
 
     def find(self, m: str, q: str) -> _Message | None:
         """What is known of a message in a queue; without a queue if there is one only that can be meant."""
@@ -355,7 +375,7 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
-            if held is None or held == "":
+            if held is None or held == "" or name == "args":
                 left[name] = value
     return left
 
@@ -431,6 +451,7 @@ EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, i
 ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
+STREAMS_KEPT = 65_536  # streams of publishers; what one sent last is seen soon
 
 
 class Completion(msgspec.Struct):
@@ -656,6 +677,7 @@ class Completion(msgspec.Struct):
         new: dict[str, object] = {}
         asked = self._answered(event) if event.ev == "get" else None
         known = self._messages.handed_out(event.m, event.q)
+        new |= self._messages.beyond(event, known)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
             new |= self._first(event, known, event.q)
@@ -814,6 +836,7 @@ class Completion(msgspec.Struct):
         if event.ev == "get":
             bounds.append(channel.polled(event))
         known = self._messages.handed_out(event.m, q)
+        new |= self._messages.beyond(event, known)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
             new |= self._first(event, known, q)

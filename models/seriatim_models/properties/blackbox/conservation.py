@@ -115,7 +115,8 @@ class Conservation(LifecycleProperty):
     """P1. Three kinds of case.
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, if the
-      history records no publish's beginning, or of this message only an answer that came later.
+      history records no publish's beginning, or of this message only an answer that came later, and if the message
+      says that its publisher sent it after all that the recorder of that one wrote down.
     - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
       settlement certainly took effect: its channel answered a later call (`sessions`), or that of a worker without a
       session was answered before the message was asked for again. Open otherwise, if the
@@ -409,6 +410,8 @@ class Conservation(LifecycleProperty):
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
             return why, [first.event, begun.event]
+        if first.event.args.get("beyond"):
+            return None, []
         return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
 
     def drained(self, summary: ConservationSummary, q: str) -> bool:

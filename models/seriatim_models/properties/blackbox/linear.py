@@ -413,7 +413,6 @@ class _LinearityPass:
             return
         value = inside.values.pop(event.m, None)
         if value is None:
-            inside.tested += 1
             self._not_there(inside, event)
             return
         inside.unended -= value.hi == NEVER and value.enqueue[0].ph == ""
@@ -442,6 +441,10 @@ class _LinearityPass:
         del waiting[:kept]
 
     def _not_there(self, inside: Inside, event: Event) -> None:
+        if event.args.get("beyond") and len(inside.unknown) >= LATE_MOST // 2:
+            inside.untestable += 1  # no enqueue explains so many any more: its recorder has stopped
+            return
+        inside.tested += 1
         if event.m in inside.unknown or len(inside.unknown) >= LATE_MOST:
             self.s.blame(inside, _absent(event), [event])
         else:
@@ -522,7 +525,12 @@ class _LinearityPass:
                 self.s.blame(inside, why, [first])
                 inside.violations += inside.n_early - 1
             for taken in inside.unknown.values():
-                self.s.blame(inside, _absent(taken), [taken])
+                if taken.args.get("beyond"):
+                    # Whoever saw it enqueued had stopped to write that down.
+                    inside.tested -= 1
+                    inside.untestable += 1
+                else:
+                    self.s.blame(inside, _absent(taken), [taken])
             for full in inside.full:
                 self.s.blame(inside, full.why, full.witness)
             if inside.out:
