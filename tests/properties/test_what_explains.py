@@ -373,3 +373,31 @@ def test_given_before_it_was_sent_is_so_by_the_stamps_too(
         Event(i=1, ev="publish", **(common | {"ph": "invoke"} | sent)),
     ]
     assert BY_ID["P1"].check(events).verdict is verdict
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("cut", range(3, 12))
+def test_a_message_may_have_been_settled_before_a_claim_that_is_seen_late(
+    settled: bool, cut: int
+) -> None:
+    """Of two acks of its first holder one is answered well and the other refused; the second holder's is refused."""
+    r = Recording()
+    r.publish("m0")
+    first: dict[str, Any] = {"proc": "w1", "q": "q", "ms": ["m0"]}
+    r.add("get", "ok", q="q", m="m0", proc="w1", op=1)
+    r.add("get", "invoke", q="q", proc="w2", op=2)
+    r.add("ack", "invoke", op=3, **first)
+    r.add("ack", "invoke", op=4, **first)
+    r.add("ack", "ok" if settled else "fail", op=3, **first)
+    r.add("get", "ok", q="q", m="m0", proc="w2", op=2)
+    r.add("ack", "fail", op=4, **first)
+    second = first | {"proc": "w2"}
+    r.add("ack", "invoke", op=5, **second)
+    r.add("ack", "fail", op=5, **second)
+    r.add("note", q="q", args={"depth": 0, "held": 0})
+    events = list(complete(r.events))
+    p1 = BY_ID["P1"]
+    finding = p1.check(events)
+    assert (finding.verdict is Verdict.VIOLATED) is not settled
+    parts = p1.combine(p1.map(events[:cut]), p1.map(events[cut:]))
+    assert p1.finish(parts) == finding

@@ -476,7 +476,7 @@ class Conservation(LifecycleProperty):
             return None
         q = _queue(birth)
         before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
-        if q not in drained or not all(_refused(summary, s) for s in before):
+        if q not in drained or not all(summary.refused(s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1
         since = [f for f in summary.traffic.faults if f.pos > sent]
@@ -570,11 +570,6 @@ def _stamped_before(sent: Event, given: Event) -> bool:
 
 def _moved(placed: Mapping[Name, PlacedEvent], shift: int) -> dict[Name, PlacedEvent]:
     return {key: PlacedEvent(p.pos + shift, p.event) for key, p in placed.items()}
-
-
-def _refused(summary: Lifecycles, settled: Step) -> bool:
-    """Whether a settlement certainly had no effect: without a number a refusal may be that of another one."""
-    return settled.event.op is not None and summary.voided.get(command(settled.event)) == "fail"
 
 
 def _none_held(look: Depth) -> bool:

@@ -293,6 +293,14 @@ class Lifecycles(msgspec.Struct):
             return False
         return event.dead is True or self.leads_on(event.q) or bool(self.dead and not event.q)
 
+    def refused(self, settled: Step) -> bool:
+        """Whether a settlement certainly had no effect: without a number a refusal may be that of another one."""
+        return settled.event.op is not None and self.voided.get(command(settled.event)) == "fail"
+
+    def not_refused(self, settled: Step) -> bool:
+        """Whether it is known by now that a settlement is none of those."""
+        return settled.event.op is None or command(settled.event) in self.confirmed
+
     def leads_on(self, q: str) -> bool:
         """Whether messages of a queue may go elsewhere: of one whose declaration is not recorded nobody knows."""
         return q in self.dead or q not in self.declared
@@ -512,7 +520,7 @@ class LifecycleProperty(Property[Lifecycles]):
         taken = [n for n, s in enumerate(steps) if s.kind == ACQUIRED]
         for a, b in pairwise(taken):
             self.judge(out, steps[a], steps[a + 1 : b], steps[b])
-        return _kept(steps, taken[0], taken[-1]) if len(taken) > 1 else steps
+        return _kept(out, steps, taken[0], taken[-1]) if len(taken) > 1 else steps
 
     def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:
         shift = left.n
@@ -574,15 +582,20 @@ class LifecycleProperty(Property[Lifecycles]):
         self.judge(out, mine[last], mine[last + 1 :] + more[:first], more[first])
         opening = min(n for n, s in enumerate(mine) if s.kind == ACQUIRED)
         closing = max(n for n, s in enumerate(more) if s.kind == ACQUIRED)
-        return _kept(mine + more, opening, len(mine) + closing)
+        return _kept(out, mine + more, opening, len(mine) + closing)
 
 
-def _kept(steps: list[Step], opening: int, closing: int) -> list[Step]:
+def _kept(out: Lifecycles, steps: list[Step], opening: int, closing: int) -> list[Step]:
     """What is kept of a lifecycle: up to its first acquisition, and from the last on; and of what lies between the
-    latest command that may have ended it for good.
+    latest command that may have ended it for good, and before it those that the latest does not stand for, since it may
+    be refused.
     """
     ended = [s for s in steps[opening + 1 : closing] if s.kind == SETTLED]
-    return steps[: opening + 1] + ended[-1:] + steps[closing:]
+    latest = ended[-1:]
+    if not any(out.not_refused(s) for s in latest):
+        certain = [s for s in ended if out.not_refused(s)]
+        latest = (certain[-1:] or [s for s in ended[:-1] if not out.refused(s)]) + latest
+    return steps[: opening + 1] + latest + steps[closing:]
 
 
 def _publish(out: Lifecycles, event: Event) -> None:
