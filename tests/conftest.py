@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections import Counter
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+# A shell without job control starts what it puts into the background with Ctrl-C ignored, and so all that that starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Of a developer's shell, or xdist's: a test that needs a width says which.
 os.environ.pop("COLUMNS", None)
 
