@@ -473,7 +473,7 @@ def test_right_ones_are_not_reported_and_each_word_has_a_case(tmp_path: Path) ->
         (Held, "drops-nothing", {"P1"}),
         (Held, "looks-before-it-is-alone", {"P10"}),
         (Held, "has-no-ranks", {"P11"}),
-        # Out of its place it is behind others of its priority, also behind what was given back (P5).
+        # Out of its place it is behind others of its priority, also behind what was requeued (P5).
         (Held, "forgets-priority-of-two", {"P4", "P5", "P22"}),
         (Held, "ack-wakes-nobody", {"P14"}),
         (Partitions, "two-write-to-one-place", {"P1", "P15"}),

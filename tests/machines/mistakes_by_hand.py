@@ -1071,7 +1071,7 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
                 self._save()
                 self.attempts += 1
 """),
-    ("f-well-until-told", "fair-handler-exits", "outcome", "fair",
+    ("f-well-at-first", "fair-handler-exits", "outcome", "fair",
      """            well = False
 """,
      """            well = True

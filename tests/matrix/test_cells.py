@@ -244,7 +244,7 @@ def test_letting_pass_hides_nothing_else() -> None:
 def test_who_passed_a_held_message_may_take_a_later_one_and_nothing_else(
     system: QueueSystem, key: str, old: str, new: str, what: str
 ) -> None:
-    """What is compared is the whole outcome, as if what was given back had counted behind the next call."""
+    """What is compared is the whole outcome, as if what was released had counted behind the next call."""
     assert old in source("queue")
     wrong = modules_with("queue", source("queue").replace(old, new))
     of = without_properties(system)

@@ -46,7 +46,7 @@ BY = "by-"
 GRANTED = "granted"
 """What a callback sees that granted its consumer credit for one message."""
 COUNTS_LATER = "counts-later"
-"""A call of no client, for the oracle only: behind it what is given back of these messages counts later."""
+"""A call of no client, for the oracle only: behind it what is released of these messages counts later."""
 ROUNDS = 60
 """How many calls of the system's own threads settling takes at most; the universes here need fewer than ten."""
 
@@ -238,7 +238,7 @@ class QueueMatrixScene:
         return result
 
     def _count_later(self, late: Sequence[str]) -> None:
-        """Let a message that is given back set its group free at once, and be available behind the next call."""
+        """Let a message that is released set its group free at once, and be available behind the next call."""
         queue = cast(Any, self.harness.queue)
         release = queue.release
 
@@ -649,7 +649,7 @@ MESSAGE_BY_MESSAGE = ExpectedDifference(
 )
 PASSED_WHILE_HELD = ExpectedDifference(
     "a consumer looks at one message after the other: it may pass one while that is held, and take a later one that "
-    "was given back meanwhile or whose group was set free; the one that it passed keeps its place, and SO-3 says from "
+    "was released meanwhile or whose group was set free; the one that it passed keeps its place, and SO-3 says from "
     "when on it counts",
     _given_back_later,
     _but_for_attempts,
