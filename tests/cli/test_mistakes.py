@@ -49,6 +49,9 @@ class Rule(WholeHistory):
     def cases(self, events, bad): return 1 / 0
 """,
     "imports_nothing.py": b"import nowhere_at_all\ndef test_it():\n    pass\n",
+    "fails_in_library.py": b"import json\nX = json.loads('[')\ndef test_it():\n    pass\n",
+    "fails_in_module.py": b"def test_it():\n    pass\nraise ValueError('two\\nlines')\n",
+    "exits_in_module.py": b"import sys\nsys.exit(3)\ndef test_it():\n    pass\n",
     "jars.toml": JARS.read_bytes(),
 }
 
@@ -100,6 +103,9 @@ MISTAKES = {
     "matrix pull --depth 0 --pair nothing": "",
     "matrix pull --campaign empty": "it is a file, and a folder is needed",
     "check imports_nothing.py": "cannot be imported: No module named 'nowhere_at_all'",
+    "check fails_in_library.py": "cannot be imported: fails_in_library.py:2: JSONDecodeError",
+    "check fails_in_module.py": "cannot be imported: fails_in_module.py:3: ValueError: two lines",
+    "check exits_in_module.py": "cannot be imported: exits_in_module.py:2: SystemExit: 3",
     "stream folder --out other --lateness nan": "nan is no number of seconds",
     "stream folder --out other --idle inf": "inf is no number of seconds",
     "stream folder --out other --every nan": "nan is no number of seconds",

@@ -48,7 +48,6 @@ RUN_BY = {
 """Which test runs the blocks of a page."""
 
 NOT_RUN = {
-    ("spec/OWN_CODE.md", "from hypothesis import given"): "an excerpt: tests/own_code/test_bridge.py has it whole",
     ("spec/OWN_CODE.md", "$ seriatim conform --python queue:Queue --schedules"): "a minute; options are read here",
     ("spec/MATRIX.md", "$ seriatim matrix pull --depth 2"): "minutes; options are read here",
     ("spec/MUTATION.md", "$ make mutants "): "hours; targets are looked up here",

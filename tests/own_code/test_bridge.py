@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import threading
 
 import pytest
@@ -87,3 +89,123 @@ def test_parameters_and_fixtures_reach_each_execution(pytester: pytest.Pytester)
     explored = pytester.runpytest_subprocess("--explore", "-p", "no:cacheprovider")
     explored.assert_outcomes(passed=1, failed=1)
     explored.stdout.fnmatch_lines(["*racing pair*"])
+
+
+DRAWN = """
+import threading
+import pytest
+import seriatim
+from hypothesis import assume, given, settings, strategies as st
+
+
+class Tally:
+    def __init__(self):
+        self.total = 0
+        self.lock = threading.Lock()
+
+    def add(self, amount):
+        self.total += amount
+
+    def add_alone(self, amount):
+        with self.lock:
+            self.total += amount
+
+
+def run(amounts, add="add"):
+    tally = Tally()
+    threads = [threading.Thread(target=getattr(tally, add), args=(n,)) for n in amounts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert tally.total == sum(amounts)
+
+
+@settings(deadline=None, max_examples=12)
+@given(amounts=st.lists(st.integers(0, 9), max_size=3))
+@seriatim.explore(seconds=10)
+def test_lost(amounts):
+    run(amounts)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.lists(st.integers(0, 9), max_size=2))
+@seriatim.explore
+def test_right(amounts):
+    assume(sum(amounts) != 5)
+    run(amounts, "add_alone")
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.integers())
+@seriatim.explore
+def test_nothing_to_explore(n):
+    assert n == n
+
+
+class TestMethods:
+    @seriatim.explore
+    def test_method(self):
+        run([1, 2])
+
+    @pytest.mark.explore
+    @settings(deadline=None, max_examples=12)
+    @given(st.integers(1, 5))
+    def test_marked(self, n):
+        run([n, n])
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.data())
+@seriatim.explore
+def test_draws_later(data):
+    run([data.draw(st.integers())])
+
+
+@seriatim.explore
+def test_skips():
+    pytest.skip("not here")
+
+
+@seriatim.explore
+def test_known():
+    pytest.xfail("known")
+"""
+
+
+def test_what_is_drawn_in_a_file_of_the_user_is_explored_and_comes_again(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)  # there Hypothesis keeps no examples
+    pytester.makepyfile(test_it=DRAWN)
+    plain = ("-p", "no:cacheprovider", "-p", "no:xdist")
+    ran = pytester.runpytest_subprocess("--explore", *plain)
+    ran.assert_outcomes(passed=1, failed=5, skipped=1, xfailed=1)
+    shown = ran.stdout.str()
+    assert "Nesting @given" not in shown
+    assert "filtering out a lot of inputs" in shown  # of test_nothing_to_explore
+    assert "let @given draw what the test needs" in shown
+    assert "All traceback entries are hidden" not in shown
+    commands = [shlex.split(c) for c in re.findall(r"replay: (.*)$", shown, re.MULTILINE)]
+    assert [(command[0], command[-2]) for command in commands] == [
+        ("pytest", "--explore-replay"),
+        ("seriatim", "--replay"),
+        ("pytest", "--explore-replay"),
+    ]
+    for command in commands:
+        if command[0] == "pytest":
+            again = pytester.runpytest_subprocess(*command[1:], *plain)
+            again.assert_outcomes(failed=1)
+            assert shlex.join(command) in again.stdout.str()
+        else:
+            assert pytester.run(*command).ret == 1
+
+
+def test_the_two_names_of_the_front_door() -> None:
+    import seriatim
+
+    assert seriatim.explore is explore
+    assert seriatim.check is check
+    with pytest.raises(AttributeError, match="module 'seriatim' has no attribute 'nothing'"):
+        _ = seriatim.nothing

@@ -9,6 +9,7 @@ import pytest
 
 from seriatim_models.cli import run
 
+pytest_plugins = ["pytester"]
 PAGE = Path(__file__).resolve().parents[2] / "spec" / "OWN_CODE.md"
 
 
@@ -24,3 +25,13 @@ def test_the_example_is_found_as_the_page_says(
     shown = capsys.readouterr().out
     for line in said[:2]:
         assert line in shown
+
+
+def test_the_drawn_example_is_found_by_pytest(pytester: pytest.Pytester) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    [drawn] = [block for block in blocks if "@given" in block]
+    pytester.makepyfile(test_counter=f"{blocks[0]}\n{drawn}")
+    ran = pytester.runpytest_subprocess("-k", "as_many", "-p", "no:cacheprovider", "-p", "no:xdist")
+    ran.assert_outcomes(failed=1, deselected=1)
+    ran.stdout.fnmatch_lines(["*racing pair: Counter.value*", "*calls=2*"])
+    assert "--explore-replay" in ran.stdout.str()

@@ -87,7 +87,8 @@ def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionD
     if len(arguments) > given:
         name = arguments[len(arguments) - given - 1].arg
         raise UsageError(
-            f"{where} has the parameter {name}: a test that is explored takes no fixtures"
+            f"{where} has the parameter {name}, and a test that is explored here takes no fixtures: "
+            "pytest runs one with fixtures, parametrize or @given (`seriatim help pytest`)"
         )
 
 

@@ -27,6 +27,7 @@ A search that saw too little raises `testing.Inconclusive`, which is no success.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
@@ -38,7 +39,6 @@ import pytest
 
 from seriatim_models.explorer import testing
 from seriatim_models.explorer.result import Result
-from seriatim_models.explorer.search.explore import Replay
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     testing.OPTIONS["replay"] = config.getoption("--explore-replay", None)
     testing.OPTIONS["replayed"] = 0
     testing.OPTIONS["seconds"] = config.getoption("--explore-seconds", None)
+    testing.OPTIONS["marked"] = config.getoption("--explore", False)
     testing.OPTIONS["verbose"] = config.getoption("verbose", 0) > 0
     config.addinivalue_line(
         "markers",
@@ -105,20 +106,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if mark is None or not pyfuncitem.config.getoption("--explore", False):
         return None
     from seriatim_models.explorer.errors import ExplorerError, SkippedTest
-    from seriatim_models.explorer.python.front import check, demand
+    from seriatim_models.explorer.python.front import check, demand, explore
 
     options = dict(mark.kwargs)
+    drawn = getattr(pyfuncitem.function, "hypothesis", None)
+    if drawn is not None:  # Hypothesis calls the inner test with each example
+        drawn.inner_test = explore(drawn.inner_test, **options)
+        return None
     exhaustive = options.pop("exhaustive", False)
-    if testing.OPTIONS["seconds"] is not None:
-        options["seconds"] = testing.OPTIONS["seconds"]
-    strategy = None
-    if testing.OPTIONS["replay"] is not None:
-        strategy = Replay(testing.OPTIONS["replay"])
-        testing.OPTIONS["replayed"] += 1
     try:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
-        result = check(pyfuncitem.function, strategy, given=given, **options)
+        run = functools.partial(check, pyfuncitem.function, given=given)
+        result = testing.as_asked(run, None, options)
     except SkippedTest as error:
         raise error.skip from None
     except ExplorerError as error:

@@ -30,7 +30,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from seriatim_models.explorer.errors import BadToken
 from seriatim_models.explorer.linearize import Call, check_linearizable
@@ -39,8 +39,10 @@ from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.explore import Replay, Strategy, explore
 from seriatim_models.explorer.trace.counterexample import Counterexample
 
+Found = TypeVar("Found", bound=Result)
+
 OPTIONS: dict[str, Any] = {
-    "replay": None, "seconds": None, "replayed": 0, "test": "", "verbose": False,
+    "replay": None, "seconds": None, "replayed": 0, "test": "", "verbose": False, "marked": False,
 }  # fmt: skip
 """Set by `pytest_plugin`: what the command line says, and the address of the test that is run."""
 
@@ -69,20 +71,7 @@ def explored(
             program.__module__ = function.__module__  # whose classes are observed
             judge(program, strategy, exhaustive, {"name": function.__name__, **budgets})
 
-        def call(*args: Any, **kwargs: Any) -> None:
-            given = (args, kwargs)
-            del args, kwargs  # pytest would show them above each failure
-            run(*given)
-
-        # The last frame of a failure is that of the user's test, at its decorator.
-        mine = getattr(function, "__code__", None)
-        if mine is not None:
-            call.__code__ = call.__code__.replace(
-                co_filename=mine.co_filename,
-                co_name=mine.co_name,
-                co_firstlineno=max(mine.co_firstlineno - 3, 1),
-            )
-        test = functools.wraps(function)(call)
+        test = functools.wraps(function)(standing_for(function, run))
         signature = inspect.signature(function)
         test.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=list(signature.parameters.values())[1:]
@@ -90,6 +79,29 @@ def explored(
         return test
 
     return decorate
+
+
+def standing_for(
+    function: Callable[..., object], run: Callable[[tuple[Any, ...], dict[str, Any]], object]
+) -> Callable[..., None]:
+    """A function that calls `run` with its arguments; in a traceback its frame is that of `function`, at its decorator.
+
+    So the last frame of a failure is the user's own test.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        given = (args, kwargs)
+        del args, kwargs  # pytest would show them above each failure
+        run(*given)
+
+    mine = getattr(function, "__code__", None)
+    if mine is not None:
+        call.__code__ = call.__code__.replace(
+            co_filename=mine.co_filename,
+            co_name=mine.co_name,
+            co_firstlineno=max(mine.co_firstlineno - 3, 1),
+        )
+    return call
 
 
 def judge(
@@ -100,13 +112,13 @@ def judge(
 ) -> Result:
     """Explore, and raise AssertionError if something is wrong."""
     __tracebackhide__ = True
-    found = _as_asked(lambda chosen, **asked: explore(program, chosen, **asked), strategy, budgets)
+    found = as_asked(lambda chosen, **asked: explore(program, chosen, **asked), strategy, budgets)
     return verdict(found, exhaustive)
 
 
-def _as_asked(
-    run: Callable[..., Result], strategy: Strategy | None, budgets: dict[str, Any]
-) -> Result:
+def as_asked(
+    run: Callable[..., Found], strategy: Strategy | None, budgets: dict[str, Any]
+) -> Found:
     """What `run(strategy, **budgets)` returns, under what the command line asks for.
 
     One token is given to a whole session, and is of one test: all others have nothing to replay, and are skipped.
@@ -120,12 +132,9 @@ def _as_asked(
     try:
         result = run(Replay(OPTIONS["replay"]), **budgets)
     except BadToken as error:
+        reject_example()
         if "program" not in str(error):
             raise
-        if _in_hypothesis():
-            import hypothesis
-
-            hypothesis.reject()
         import pytest
 
         # One token, many tests; that none of them replayed it is an error at the end of the session.
@@ -138,6 +147,14 @@ def _in_hypothesis() -> bool:
     """Whether a test of Hypothesis runs; it is not imported for that."""
     loaded = sys.modules.get("hypothesis")
     return loaded is not None and bool(loaded.currently_in_test_context())
+
+
+def reject_example() -> None:
+    """Within a test of Hypothesis: what was drawn says nothing. If nothing that is drawn does, Hypothesis complains."""
+    if _in_hypothesis():
+        import hypothesis
+
+        hypothesis.reject()
 
 
 INDENT = 8
@@ -174,7 +191,7 @@ def _inconclusive(result: Result) -> Inconclusive:
 def replay_command(token: str) -> str:
     """What to type in order to run only this schedule of the test that is run now."""
     where = f"{shlex.quote(OPTIONS['test'])} " if OPTIONS["test"] else ""
-    return f"pytest {where}--explore-replay {token}"
+    return f"pytest {where}{'--explore ' * OPTIONS['marked']}--explore-replay {token}"
 
 
 def _kept() -> str:
@@ -213,7 +230,7 @@ def linearizable(
     __tracebackhide__ = True
     _fit(make, spec, threads)
     budgets["max_executions"] = max_executions
-    found = _as_asked(
+    found = as_asked(
         functools.partial(check_linearizable, make, spec, threads),
         budgets.pop("strategy", None),
         budgets,

@@ -255,6 +255,8 @@ def refusing(what: str, instead: str, real: Any) -> Callable[..., Any]:
 
 
 _depth = 0
+_replaced: list[tuple[Any, str, Any, bool]] = []
+"""What the outermost `guarded` put something in the place of: owner, name, thing, and whether it is the owner's own."""
 
 
 @contextmanager
@@ -262,16 +264,9 @@ def guarded() -> Iterator[None]:
     """Refuse while the body runs, and raise at its end what a program has swallowed. May be nested."""
     global _depth
     _depth += 1
-    real = [
-        (owner, name, getattr(owner, name), name in vars(owner))
-        for owner, name, _ in INSTEAD
-        if hasattr(owner, name)
-    ]
     if _depth == 1:
         refused.clear()
-        for owner, name, instead in INSTEAD:
-            if hasattr(owner, name):
-                setattr(owner, name, refusing(name_of(owner, name), instead, getattr(owner, name)))
+        _refuse()
     try:
         yield
         if refused:
@@ -280,8 +275,41 @@ def guarded() -> Iterator[None]:
         _depth -= 1
         if _depth == 0:
             refused.clear()
-            for owner, name, thing, its_own in real:
-                if its_own:
-                    setattr(owner, name, thing)
-                else:
-                    delattr(owner, name)
+            _allow()
+
+
+@contextmanager
+def lifted() -> Iterator[None]:
+    """Within `guarded`: nothing is refused while the body runs.
+
+    A module that is imported now keeps what it imports by name. If that refused, what it does later would depend on
+    whether it was imported before.
+    """
+    there = [(owner, name, getattr(owner, name)) for owner, name, _, _ in _replaced]
+    for owner, name, real, _ in _replaced:
+        setattr(owner, name, real)
+    try:
+        yield
+    finally:
+        for owner, name, thing in there:
+            setattr(owner, name, thing)
+
+
+def _refuse() -> None:
+    _replaced[:] = [
+        (owner, name, getattr(owner, name), name in vars(owner))
+        for owner, name, _ in INSTEAD
+        if hasattr(owner, name)
+    ]
+    for owner, name, instead in INSTEAD:
+        if hasattr(owner, name):
+            setattr(owner, name, refusing(name_of(owner, name), instead, getattr(owner, name)))
+
+
+def _allow() -> None:
+    for owner, name, thing, its_own in _replaced:
+        if its_own:
+            setattr(owner, name, thing)
+        else:
+            delattr(owner, name)
+    _replaced.clear()

@@ -2,9 +2,9 @@
 
 ```python
 import threading
-from seriatim_models.explorer.python import explore
+import seriatim
 
-@explore(seconds=10)
+@seriatim.explore(seconds=10)
 def test_counter():
     ...                    # threads, locks, queues, asserts; the body is the main thread
 ```

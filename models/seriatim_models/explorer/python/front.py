@@ -27,6 +27,7 @@ from seriatim_models.explorer.errors import (
     NondeterministicProgram,
     NotObserved,
     OutsideModel,
+    SkippedTest,
 )
 from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
@@ -46,7 +47,14 @@ from seriatim_models.explorer.search.explore import Replay, Strategy
 from seriatim_models.explorer.search.explore import explore as explore_program
 from seriatim_models.explorer.search.runner import Observer, Summing
 from seriatim_models.explorer.search.sampling import Pos
-from seriatim_models.explorer.testing import INDENT, failure, verdict
+from seriatim_models.explorer.testing import (
+    INDENT,
+    as_asked,
+    failure,
+    reject_example,
+    standing_for,
+    verdict,
+)
 from seriatim_models.explorer.trace.counterexample import Counterexample, PointOfNoReturn, Violation
 
 TIMERS = ("any", "deadline")
@@ -57,6 +65,7 @@ SAMPLED = 100
 """Executions of the sample."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
+ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
 
 
@@ -280,7 +289,9 @@ def _completed(
         lost=lost,
         token=token,
         violations=[*case.violations, *shown],
-        command=shlex.join(["seriatim", "check", target.address, *options, "--replay", token]),
+        command=f"check({target.name}, Replay({token!r}), given=...)"
+        if target.given
+        else shlex.join(["seriatim", "check", target.address, *options, "--replay", token]),
     )
 
 
@@ -341,9 +352,7 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
             "Name its module in modules=, or keep the object from it"
         )
     elif search.threads < 2 and not search.timers_ended:
-        made.untested = (
-            "the test starts no thread and waits for no timer, so there is one schedule only"
-        )
+        made.untested = ONE_SCHEDULE
     if made.untested:
         made.verdict = "inconclusive"
         made.why = (
@@ -397,9 +406,18 @@ def explore(
         return test  # the module is being executed by an exploration
     exhaustive = options.pop("exhaustive", False)
 
-    @functools.wraps(test)
-    def every_schedule(**given: object) -> None:
+    def run(args: tuple[Any, ...], given: dict[str, Any]) -> None:
         __tracebackhide__ = True
-        demand(check(test, strategy, given=given, **options), exhaustive)
+        if args[1:] or (
+            args and "." not in test.__qualname__
+        ):  # of a method, each execution makes the object anew
+            raise TypeError(f"{test.__name__} takes arguments by name only")
+        try:
+            result = as_asked(functools.partial(check, test, given=given), strategy, options)
+        except SkippedTest as error:
+            raise error.skip from None
+        if result.untested == ONE_SCHEDULE:
+            reject_example()
+        demand(result, exhaustive)
 
-    return every_schedule
+    return functools.wraps(test)(standing_for(test, run))

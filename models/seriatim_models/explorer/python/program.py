@@ -6,14 +6,18 @@ import copy
 import gc
 import inspect
 import os
-from collections.abc import Callable, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from seriatim_models.explorer.errors import Misuse, SkippedTest
+from seriatim_models.explorer.errors import ExplorerError, Misuse, SkippedTest
 from seriatim_models.explorer.model.execution import refuse_unstarted
+from seriatim_models.explorer.model.guard import HARNESS
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python.accesses import forget_classes, now
 from seriatim_models.explorer.python.asyncio_state import leftovers
@@ -28,9 +32,17 @@ COLLECT_EVERY = 50
 """Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
 WORTH_IT = 50
 """Objects of an execution for which that is done: where most are alive, each collection would look at them in vain."""
+DRAWS_LATER = ("hypothesis.strategies._internal.core", "DataObject")
+LIBRARY = str(Path(os.__file__).parent)
 TEST_CASE = ("unittest.case", "TestCase")
-SKIPS = {("unittest.case", "SkipTest"), ("builtins", "Skipped")}
-"""Exceptions with which a test says that it is not meant for this machine; pytest gives its own that module."""
+SKIPS = {
+    ("unittest.case", "SkipTest"),
+    ("builtins", "Skipped"),
+    ("_pytest.outcomes", "XFailed"),
+    ("hypothesis.errors", "UnsatisfiedAssumption"),
+}
+"""Exceptions with which a test says that it is not meant for this machine, or for what was drawn; pytest gives its own
+that module."""
 SELDOM = 1000
 """Executions between two where it is not."""
 
@@ -97,6 +109,11 @@ class Target:
                 "fixtures. Make what it needs in its body"
             )
         for argument, value in (given or {}).items():
+            if DRAWS_LATER in _bases(type(value)):
+                raise Misuse(
+                    f"{name} is given {argument} of data(), which would draw something else in each execution: "
+                    "let @given draw what the test needs"
+                )
             try:
                 copy.deepcopy(value)
             except Exception as error:
@@ -110,6 +127,29 @@ class Target:
 def _bases(kind: type) -> set[tuple[str, str]]:
     """The classes that a class is one of, by module and name: a sandbox may have its own copy of one."""
     return {(c.__module__, c.__qualname__) for c in kind.__mro__}
+
+
+@contextmanager
+def _as_imported() -> Iterator[None]:
+    """For Hypothesis no test is running: at the head of a module it takes ``@given`` within one for a mistake."""
+    control: Any = sys.modules.get("hypothesis.control")
+    running = getattr(control, "_current_build_context", None)
+    if running is None:
+        yield
+    else:
+        with running.with_value(None):
+            yield
+
+
+def _said(error: BaseException) -> str:
+    """An exception of the user's module: its last line there, its kind and its text; of an import only its text."""
+    text = " ".join(str(error).split())
+    if isinstance(error, ImportError):
+        return text
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith((str(HARNESS), LIBRARY, "<"))]
+    where = f"{os.path.relpath(own[-1].filename)}:{own[-1].lineno}: " if own else ""
+    return f"{where}{type(error).__name__}{': ' * bool(text)}{text}"
 
 
 # Any: it is of the user's module
@@ -161,11 +201,20 @@ class PythonProgram:
         world.spawn(self._main, name="main")
 
     def _module(self, ex: PythonExecution) -> Any:
-        """The module of the test, run anew. Raises `Misuse` if it imports what is not there: under any schedule."""
+        """The module of the test, run anew.
+
+        Raises `Misuse` if it fails before it has started a thread: no schedule is at fault, and the test did not begin.
+        """
         try:
-            return self.sandbox.load(ex, self.target.module)
-        except ImportError as error:
-            raise Misuse(f"the module of the test cannot be imported: {error}") from error
+            with _as_imported():
+                return self.sandbox.load(ex, self.target.module)
+        except ExplorerError:
+            raise
+        except (Exception, SystemExit) as error:
+            begun = len(ex.heads) > 1 and not isinstance(error, ImportError)
+            if begun or not SKIPS.isdisjoint(_bases(type(error))):
+                raise
+            raise Misuse(f"the module of the test cannot be imported: {_said(error)}") from error
 
     def _skipped(self, skip: BaseException) -> Misuse:
         """What is raised for a test that skips itself: under one schedule and not under another says nothing."""

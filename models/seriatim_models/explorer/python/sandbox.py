@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
+from seriatim_models.explorer.model.guard import lifted
 from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.accesses import MARK, get, now, shows, touch_all
 from seriatim_models.explorer.python.calls import call
@@ -176,6 +177,12 @@ def outside(function: Callable[[], Any]) -> Any:
     return greenlet.greenlet(function).switch()
 
 
+def real_module(name: str) -> types.ModuleType:
+    """The module of the interpreter, imported as if no program ran."""
+    with lifted() if name not in sys.modules else nullcontext():
+        return importlib.import_module(name)
+
+
 class Sandbox:
     """The modules of the executions of one search."""
 
@@ -237,7 +244,7 @@ class Sandbox:
     def load(self, ex: PythonExecution, name: str) -> Any:
         """The module of this execution by its full name."""
         if self.keeping and self.sources.names(name) and not of_the_library(name):
-            return outside(lambda: importlib.import_module(name))
+            return outside(lambda: real_module(name))
         module = ex.modules.get(name)
         if module is not None:
             if ex.importing.get(name, ex.current) is not ex.current:
@@ -280,7 +287,7 @@ class Sandbox:
     def _provided(self, ex: PythonExecution, name: str) -> Any:
         """A module of the library that is not the real one."""
         if name in REBOUND:
-            module = outside(lambda: rebound(importlib.import_module(name), self.modules))
+            module = outside(lambda: rebound(real_module(name), self.modules))
             self.kept[name] = module
         else:
             module = outside(lambda: PROVIDED[name](ex))
@@ -316,7 +323,7 @@ class Sandbox:
         """The real module, which all executions share."""
         if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        module = outside(lambda: importlib.import_module(name))
+        module = outside(lambda: real_module(name))
         if name.partition(".")[0] in ("attr", "attrs"):
             observe_attrs()
         if _is_namespace(module):

@@ -80,7 +80,8 @@ class PointOfNoReturn:
     def __str__(self) -> str:
         n = self.continuations
         if self.step == 0:
-            return f"Every schedule of this program is wrong ({n} traces were tried)."
+            tried = "1 trace was tried" if n == 1 else f"{n} traces were tried"
+            return f"Every schedule of this program is wrong ({tried})."
         which = "the only continuation" if n == 1 else f"each of the {n} continuations"
         doomed = f"After step {self.step} {which} is wrong"
         if self.decided:
