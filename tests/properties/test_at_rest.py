@@ -220,3 +220,21 @@ def test_a_client_that_was_killed_unseen_is_no_ready_consumer() -> None:
     ]
     assert at_api(EARLY[0], *asked, *EARLY[1:], READY).verdict is not Verdict.VIOLATED
     assert at_api(EARLY[0], *asked, *EARLY[1:], READY, *CLOSED).verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_was_handed_out_and_settled_before_its_publish_was_answered_is_gone(
+    before: bool,
+) -> None:
+    asked = {**PUBLISH, "ph": "invoke", "op": 1}
+    answered = {**asked, "ph": "ok"}
+    taken: list[dict[str, object]] = [
+        {"ev": "ch_open", "ch": 2},
+        asked,
+        GOT,
+        {"ev": "ack", "ch": 2, "dtag": 1, "q": "q"},
+    ]
+    begun = [*taken, REST] if before else [REST, *taken]
+    finding = judged(*begun, answered, REST, NOTHING)
+    assert finding.verdict is not Verdict.VIOLATED
+    assert "never seen again" not in finding.explanation

@@ -83,6 +83,8 @@ class RestingQueue(msgspec.Struct):
     """One queue as the recording shows it."""
 
     available: dict[str, AvailableMessage] = {}
+    early: dict[str, None] = {}
+    """Handed out before the answer to their publish, as in P14."""
     held: dict[str, HeldMessage] = {}
     consumers: dict[ConsumerKey, RestingConsumer] = {}
     keyed: dict[str, str] = {}
@@ -137,15 +139,23 @@ class RestState(msgspec.Struct):
     """Of the last event; each is counted as tested."""
 
 
+EARLY_KEPT = 65_536  # messages; a confirm comes soon
 EARLY = ENDS | {"ch_open", "qos", "consume", "cancel", "declare", "delete", GAP}
 """What is taken in before the first note of rest."""
 
 
 def begin(
-    state: RestState, q: str, unread: Mapping[str, Event], idle: Iterable[ConsumerKey]
+    state: RestState,
+    q: str,
+    unread: Mapping[str, Event],
+    early: Iterable[str],
+    idle: Iterable[ConsumerKey],
 ) -> None:
-    """Before the first note of rest: which messages of a queue nobody was given, and who of its consumers held none."""
+    """Before the first note of rest: which messages of a queue nobody was given, which were handed out early, and who
+    of its consumers held none.
+    """
     queue = state.queues.setdefault(q, RestingQueue())
+    queue.early |= dict.fromkeys(early)
     queue.available |= {m: AvailableMessage(event) for m, event in unread.items()}
     for name in queue.consumers.keys() - set(idle):
         queue.consumers[name].choosy = True  # what it holds is not known here
@@ -210,11 +220,21 @@ def take(state: RestState, tally: CaseCounts, event: Event) -> None:  # noqa: C9
         _acquire(state, tally, queue, event)
 
 
+def handed_early(early: dict[str, None], m: str) -> None:
+    """Keep that a message was handed out, whose publish may be answered later; of the latest `EARLY_KEPT`."""
+    early[m] = None
+    if len(early) > EARLY_KEPT:
+        del early[next(iter(early))]
+
+
 def _publish(queue: RestingQueue, event: Event) -> None:
     if event.key is not None:
         queue.keyed[event.m] = event.key
-    there = not event.dead and not queue.deleted and event.m not in queue.held
-    if event.ph in ("", "ok") and there:
+    if event.ph == "invoke" or event.dead:
+        return
+    given = event.m in queue.early or event.m in queue.held
+    queue.early.pop(event.m, None)
+    if event.ph in ("", "ok") and not given and not queue.deleted:
         queue.available.setdefault(event.m, AvailableMessage(event))
 
 
@@ -260,7 +280,9 @@ def _acquire(state: RestState, tally: CaseCounts, queue: RestingQueue, event: Ev
     if event.key is not None:
         queue.keyed[event.m] = event.key
     there = queue.available.pop(event.m, None)
-    if there is not None and there.passed:
+    if there is None:
+        handed_early(queue.early, event.m)
+    elif there.passed:
         tally.tested += 1
         tally.report_violation(
             f"{there.why}, although {event.m} was there: available since event {there.event.i}, "

@@ -82,7 +82,6 @@ class Wakeups(msgspec.Struct):
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
-EARLY_KEPT = 65_536  # messages; a confirm comes soon
 DECIDES = (
     "record how many messages are ready (a note of rest with depth), and a later answer to the "
     "consumer's channel"
@@ -198,9 +197,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         """The first note of rest: what was kept of each queue until now is what `at_rest` begins with."""
         for q, idle in state.queues.items():
             unread = {} if idle.blind else idle.unread
-            at_rest.begin(
-                state.rest, q, unread, [n for n, c in idle.consumers.items() if not c.holds]
-            )
+            holds_none = [n for n, c in idle.consumers.items() if not c.holds]
+            at_rest.begin(state.rest, q, unread, idle.early, holds_none)
 
     def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
         if event.ev == "declare":
@@ -244,9 +242,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif acquires(event):
             self._pause(state, idle, holder(event))
             if idle.unread.pop(event.m, None) is None:
-                idle.early[event.m] = None
-                if len(idle.early) > EARLY_KEPT:
-                    del idle.early[next(iter(idle.early))]
+                at_rest.handed_early(idle.early, event.m)
             if event.ev == "deliver" and not event.autoack:
                 held = state.held.setdefault(holder(event), {})
                 held[LifecycleKey(event.q, event.m)] = consumer(event)

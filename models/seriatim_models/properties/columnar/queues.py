@@ -24,12 +24,13 @@ from seriatim_models.history import table
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.blackbox.at_rest import handed_early
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, began
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
-from seriatim_models.properties.blackbox.wakeups import EARLY_KEPT, WITHIN, NoLostWakeup
+from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
@@ -311,9 +312,7 @@ class RegularQueues:
                 if m in queue.unread:
                     queue.unread.discard(m)
                 else:
-                    queue.early[m] = None
-                    if len(queue.early) > EARLY_KEPT:
-                        del queue.early[next(iter(queue.early))]
+                    handed_early(queue.early, m)
                 waiter = queue.consumers.get(consumer)
                 if waiter is not None:
                     waiter[1] = (waiter[1] or 0) + 1
