@@ -202,6 +202,123 @@ def test_what_is_drawn_in_a_file_of_the_user_is_explored_and_comes_again(
             assert pytester.run(*command).ret == 1
 
 
+AROUND = """
+import threading
+import unittest
+import pytest
+import seriatim
+from hypothesis import given, settings, strategies as st
+
+begun = []
+
+
+def run(*calls):
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def setup_module(module):
+    begun.append(module.__name__)
+
+
+def setup_function(function):
+    begun.append(function.__name__)
+
+
+@pytest.mark.explore
+def test_function():
+    run(list, list)
+    assert begun == ["test_it", "test_function"]
+
+
+class TestBetween:
+    @pytest.fixture(autouse=True)
+    def five(self):
+        self.five = 5
+
+    def setup_class(cls):
+        cls.three = 3
+
+    def setup_method(self):
+        self.lock = threading.Lock()
+        self.n = 0
+
+    def alone(self):
+        with self.lock:
+            self.n += self.five - self.three
+
+    @pytest.mark.explore
+    def test_marked(self):
+        run(self.alone, self.alone)
+        assert self.n == 4
+
+    @seriatim.explore
+    def test_decorated(self):
+        run(self.alone, self.alone)
+        assert self.n == 4
+
+    @pytest.mark.explore
+    @settings(deadline=None, max_examples=3)
+    @given(st.integers())
+    def test_drawn(self, n):
+        run(self.alone, self.alone)
+        assert self.n == 4 and n == int(n)
+
+
+class TestBehind:
+    open = False
+
+    def teardown_method(self, method):
+        assert not self.open, method.__name__
+
+    def set(self, value):
+        self.open = value
+
+    @seriatim.explore
+    def test_race(self):
+        run(lambda: self.set(True), lambda: self.set(False))
+
+
+class TestUncopied:
+    @pytest.fixture(autouse=True)
+    def lock(self):
+        self.lock = threading.Lock()
+
+    @pytest.mark.explore
+    def test_it(self):
+        run(list, list)
+
+
+class TestCase(unittest.TestCase):
+    def setUp(self):
+        self.one = 1
+
+    @seriatim.explore
+    def test_case(self):
+        run(list, list)
+        assert self.one == 1
+"""
+
+
+def test_what_pytest_calls_around_a_test_is_called_in_each_execution(
+    pytester: pytest.Pytester,
+) -> None:
+    plain = ("-p", "no:cacheprovider", "-p", "no:xdist")
+    pytester.makepyfile(test_it=AROUND)
+    ran = pytester.runpytest_subprocess("--explore", *plain)
+    ran.assert_outcomes(passed=5, failed=2)
+    shown = ran.stdout.str()
+    assert "self.lock, which a fixture has set, cannot be copied for each execution" in shown
+    assert "AssertionError: test_race" in shown
+    assert pytester.run("seriatim", "check", "test_it.py::TestBehind").ret == 1
+    refused = pytester.run("seriatim", "check", "test_it.py::TestBetween::test_marked")
+    assert refused.ret == 2
+    assert "pytest calls TestBetween.five around TestBetween.test_marked" in refused.stderr.str()
+
+
 def test_the_two_names_of_the_front_door() -> None:
     import seriatim
 

@@ -56,8 +56,11 @@ def tests_in(name: str) -> list[Target]:
     tests = [name for name in found if name.rpartition(".")[2].startswith("test")]
     if not tests and wanted not in found:
         raise UsageError(f"{file} has no function whose name begins with test")
+    of_class = [name for name in tests if name.rpartition(".")[0] == wanted]
     if wanted in found:
         tests = [wanted]
+    elif wanted and of_class:
+        tests = of_class
     elif wanted:
         raise unknown("test", wanted, found, f"grep 'def test' {shlex.quote(file)}")
     for test in tests:
@@ -65,6 +68,12 @@ def tests_in(name: str) -> list[Target]:
         made = f"{test.rpartition('.')[0]}.__init__"
         if made in found:
             _explorable(file, made, found[made])
+        for name, node in found.items():
+            if name.rpartition(".")[0] in ("", test.rpartition(".")[0]) and _is_around_all(node):
+                raise UsageError(
+                    f"{file}:{node.lineno}: pytest calls {name} around {test}, and a test that is explored here takes "
+                    "no fixtures: mark it @pytest.mark.explore and run pytest --explore"
+                )
     return [Target(module, str(path.resolve()), test) for test in tests]
 
 
@@ -90,6 +99,16 @@ def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionD
             f"{where} has the parameter {name}, and a test that is explored here takes no fixtures: "
             "pytest runs one with fixtures, parametrize or @given (`seriatim help pytest`)"
         )
+
+
+def _is_around_all(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it is a fixture of pytest that tests get without asking for it."""
+    return any(
+        ast.unparse(call.func).rpartition(".")[2] == "fixture"
+        and any(k.arg == "autouse" and ast.unparse(k.value) != "False" for k in call.keywords)
+        for call in node.decorator_list
+        if isinstance(call, ast.Call)
+    )
 
 
 def _gives_a_mock(decorator: ast.expr) -> bool:

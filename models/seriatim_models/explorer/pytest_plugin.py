@@ -117,7 +117,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     try:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
-        run = functools.partial(check, pyfuncitem.function, given=given)
+        run = functools.partial(check, pyfuncitem.obj, given=given)
         result = testing.as_asked(run, None, options)
     except SkippedTest as error:
         raise error.skip from None

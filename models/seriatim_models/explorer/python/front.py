@@ -14,8 +14,10 @@ from __future__ import annotations
 import functools
 import gc
 import importlib.util
+import inspect
 import shlex
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
@@ -408,12 +410,16 @@ def explore(
 
     def run(args: tuple[Any, ...], given: dict[str, Any]) -> None:
         __tracebackhide__ = True
-        if args[1:] or (
-            args and "." not in test.__qualname__
-        ):  # of a method, each execution makes the object anew
+        method = "." in test.__qualname__
+        if method and not args:  # Hypothesis gives the object by its name
+            args = tuple(
+                given.pop(n) for n in [*inspect.signature(test).parameters][:1] if n in given
+            )
+        if args[1:] or (args and not method):
             raise TypeError(f"{test.__name__} takes arguments by name only")
+        found = types.MethodType(test, *args) if args else test
         try:
-            result = as_asked(functools.partial(check, test, given=given), strategy, options)
+            result = as_asked(functools.partial(check, found, given=given), strategy, options)
         except SkippedTest as error:
             raise error.skip from None
         if result.untested == ONE_SCHEDULE:

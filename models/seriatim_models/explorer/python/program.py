@@ -27,6 +27,7 @@ from seriatim_models.explorer.python.lifetimes import MortalExecution
 from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.sandbox import Sandbox, Sources
 from seriatim_models.explorer.python.threads import MainThread, run_to_the_end
+from seriatim_models.explorer.python.xunit import Surroundings, bases, undrawn
 
 COLLECT_EVERY = 50
 """Executions between two garbage collections; none happens within one. What few executions leave fits into caches."""
@@ -34,7 +35,6 @@ WORTH_IT = 50
 """Objects of an execution for which that is done: where most are alive, each collection would look at them in vain."""
 DRAWS_LATER = ("hypothesis.strategies._internal.core", "DataObject")
 LIBRARY = str(Path(os.__file__).parent)
-TEST_CASE = ("unittest.case", "TestCase")
 SKIPS = {
     ("unittest.case", "SkipTest"),
     ("builtins", "Skipped"),
@@ -58,6 +58,8 @@ class Target:
     args: tuple[Any, ...] = ()
     given: tuple[tuple[str, Any], ...] = ()
     """Arguments by name, which each execution is given a copy of."""
+    attributes: tuple[tuple[str, Any], ...] = ()
+    """Of the object whose method the test is; what its class does not set is copied from there, too."""
 
     @property
     def address(self) -> str:
@@ -76,7 +78,8 @@ class Target:
             raise Misuse(
                 f"{test!r} cannot be called: name a test function and do not call it: explore(test)"
             )
-        function = inspect.unwrap(test)
+        attributes = getattr(test, "__self__", test).__dict__ if inspect.ismethod(test) else {}
+        function = inspect.unwrap(test.__func__ if inspect.ismethod(test) else test)
         if not inspect.isfunction(function):
             raise Misuse(f"{test!r} is no function written in Python: give a test function")
         name = function.__qualname__
@@ -109,7 +112,7 @@ class Target:
                 "fixtures. Make what it needs in its body"
             )
         for argument, value in (given or {}).items():
-            if DRAWS_LATER in _bases(type(value)):
+            if DRAWS_LATER in bases(type(value)):
                 raise Misuse(
                     f"{name} is given {argument} of data(), which would draw something else in each execution: "
                     "let @given draw what the test needs"
@@ -121,12 +124,13 @@ class Target:
                     f"{name} is given {argument}, which cannot be copied for each execution ({error}). "
                     "Make it in the body of the test"
                 ) from error
-        return cls(function.__module__, path, name, given=tuple((given or {}).items()))
-
-
-def _bases(kind: type) -> set[tuple[str, str]]:
-    """The classes that a class is one of, by module and name: a sandbox may have its own copy of one."""
-    return {(c.__module__, c.__qualname__) for c in kind.__mro__}
+        return cls(
+            function.__module__,
+            path,
+            name,
+            given=tuple((given or {}).items()),
+            attributes=tuple(attributes.items()),
+        )
 
 
 @contextmanager
@@ -150,27 +154,6 @@ def _said(error: BaseException) -> str:
     own = [f for f in frames if not f.filename.startswith((str(HARNESS), LIBRARY, "<"))]
     where = f"{os.path.relpath(own[-1].filename)}:{own[-1].lineno}: " if own else ""
     return f"{where}{type(error).__name__}{': ' * bool(text)}{text}"
-
-
-# Any: it is of the user's module
-def _member(owner: Any, name: str) -> Any:
-    """A function or class of a module, or of a new object of a class.
-
-    Of a `unittest.TestCase` it is what calls the method between its fixtures.
-    """
-    if not isinstance(owner, type):
-        return getattr(owner, name)
-    if TEST_CASE not in _bases(owner):
-        return getattr(owner(), name)
-
-    case: Any = owner
-
-    def run() -> None:
-        case.setUpClass()
-        case(name).debug()
-        case.tearDownClass()
-
-    return run
 
 
 class PythonProgram:
@@ -212,7 +195,7 @@ class PythonProgram:
             raise
         except (Exception, SystemExit) as error:
             begun = len(ex.heads) > 1 and not isinstance(error, ImportError)
-            if begun or not SKIPS.isdisjoint(_bases(type(error))):
+            if begun or not SKIPS.isdisjoint(bases(type(error))):
                 raise
             raise Misuse(f"the module of the test cannot be imported: {_said(error)}") from error
 
@@ -235,20 +218,20 @@ class PythonProgram:
             try:
                 test()
             except BaseException as error:
-                if SKIPS.isdisjoint(_bases(type(error))):
+                if SKIPS.isdisjoint(bases(type(error))):
                     raise
                 raise self._skipped(error) from None
 
         def test() -> None:
-            found = self._module(ex)
-            for part in self.target.name.split("."):
-                found = _member(found, part)
-            found = getattr(getattr(found, "hypothesis", None), "inner_test", found)
-            result = found(*self.target.args, **copy.deepcopy(dict(self.target.given)))
+            around = Surroundings(self._module(ex), self.target.name, dict(self.target.attributes))
+            result = undrawn(around.test)(
+                *self.target.args, **copy.deepcopy(dict(self.target.given))
+            )
             if inspect.iscoroutine(result):
                 result = self.sandbox.load(ex, "asyncio").run(result)
             leftovers(ex)
             refuse_unstarted(f"the test {self.target.name}", result)
+            around.end()
             if result is not None:
                 world.result(result)
             for function in reversed(ex.at_exit):
