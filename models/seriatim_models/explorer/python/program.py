@@ -111,19 +111,7 @@ class Target:
                 f"{name} has the parameter {needed[0]}: a test is run many times, each time anew, so it takes no "
                 "fixtures. Make what it needs in its body"
             )
-        for argument, value in (given or {}).items():
-            if DRAWS_LATER in bases(type(value)):
-                raise Misuse(
-                    f"{name} is given {argument} of data(), which would draw something else in each execution: "
-                    "let @given draw what the test needs"
-                )
-            try:
-                copy.deepcopy(value)
-            except Exception as error:
-                raise Misuse(
-                    f"{name} is given {argument}, which cannot be copied for each execution ({error}). "
-                    "Make it in the body of the test"
-                ) from error
+        _copied_for_each(name, given or {})
         return cls(
             function.__module__,
             path,
@@ -131,6 +119,23 @@ class Target:
             given=tuple((given or {}).items()),
             attributes=tuple(attributes.items()),
         )
+
+
+def _copied_for_each(test: str, given: Mapping[str, object]) -> None:
+    """Raise `Misuse` for arguments that each execution cannot be given a copy of."""
+    for argument, value in given.items():
+        if DRAWS_LATER in bases(type(value)):
+            raise Misuse(
+                f"{test} is given {argument} of data(), which would draw something else in each execution: "
+                "let @given draw what the test needs"
+            )
+        try:
+            copy.deepcopy(value)
+        except Exception as error:
+            raise Misuse(
+                f"{test} is given {argument}, which cannot be copied for each execution ({error}). "
+                "Make it in the body of the test"
+            ) from error
 
 
 @contextmanager
