@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import pytest
@@ -70,3 +71,61 @@ def test_what_patch_passes_is_no_fixture(capsys: pytest.CaptureFixture[str], tmp
     )
     assert run(["check", f"{path}::test_given"]) == 2
     assert "has the parameter" in capsys.readouterr().err
+
+
+MIXED = """
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+
+def run(*calls):
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_process():
+    ProcessPoolExecutor(1)
+
+
+def test_fixture(tmp_path): ...
+
+
+class TestTwo:
+    def test_right(self):
+        lock = threading.Lock()
+        run(lock.acquire, list)
+
+    def test_wrong(self):
+        numbers = [1]
+        run(lambda: numbers and numbers.pop(), lambda: numbers and numbers.pop())
+"""
+
+
+def test_what_cannot_be_explored_does_not_keep_the_rest_of_its_file_from_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    path = tmp_path / "test_mixed.py"
+    path.write_text(MIXED)
+    written = tmp_path / "verdicts.json"
+    assert run(["check", str(path), "--json", str(written)]) == 1
+    verdicts = {
+        run["program"].partition("::")[2]: (run["verdict"], run["why"])
+        for run in json.loads(written.read_text())["programs"]
+    }
+    assert {name: verdict for name, (verdict, _) in verdicts.items()} == {
+        "test_process": "inconclusive",
+        "test_fixture": "inconclusive",
+        "TestTwo::test_right": "ok",
+        "TestTwo::test_wrong": "violated",
+    }
+    assert "ProcessPoolExecutor is outside the model" in verdicts["test_process"][1]
+    assert "takes no fixtures" in verdicts["test_fixture"][1]
+    assert run(["check", f"{path}::TestTwo"]) == 1
+    capsys.readouterr()
+    assert run(["check", f"{path}::test_process"]) == 2, "alone it is a mistake"
+    path.write_text("def test_a(x): ...\ndef test_b(y): ...\n")
+    assert run(["check", str(path)]) == 2, "all of them too"
+    assert "test_a has the parameter x" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import bdb
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +38,11 @@ def is_own(name: str) -> bool:
     return name.partition("::")[0].endswith(".py")
 
 
-def tests_in(name: str) -> list[Target]:
-    """The tests that ``FILE.py`` or ``FILE.py::test`` names. Raises `UsageError`."""
+def tests_in(name: str) -> list[tuple[Target, str]]:
+    """The tests that ``FILE.py``, ``FILE.py::Class`` or ``FILE.py::test`` names, each with why it cannot be run, or "".
+
+    Raises `UsageError` for a name of nothing.
+    """
     from seriatim_models.explorer.python.program import Target
 
     file, *parts = name.split("::")
@@ -63,18 +66,29 @@ def tests_in(name: str) -> list[Target]:
         tests = of_class
     elif wanted:
         raise unknown("test", wanted, found, f"grep 'def test' {shlex.quote(file)}")
-    for test in tests:
-        _explorable(file, test, found[test])
-        made = f"{test.rpartition('.')[0]}.__init__"
-        if made in found:
-            _explorable(file, made, found[made])
-        for name, node in found.items():
-            if name.rpartition(".")[0] in ("", test.rpartition(".")[0]) and _is_around_all(node):
-                raise UsageError(
-                    f"{file}:{node.lineno}: pytest calls {name} around {test}, and a test that is explored here takes "
-                    "no fixtures: mark it @pytest.mark.explore and run pytest --explore"
-                )
-    return [Target(module, str(path.resolve()), test) for test in tests]
+    return [
+        (Target(module, str(path.resolve()), test), _refusal(file, test, found)) for test in tests
+    ]
+
+
+def _refusal(
+    file: str, test: str, found: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDef]
+) -> str:
+    """Why a test cannot be run as a program, as far as its file shows; "" if it can."""
+    owner = test.rpartition(".")[0]
+    for name in (test, f"{owner}.__init__"):
+        if name in found and (needed := _parameter(name, found[name])):
+            return (
+                f"{file}:{found[name].lineno}: {name} has the parameter {needed}, and a test that is explored here "
+                "takes no fixtures: pytest runs one with fixtures, parametrize or @given (`seriatim help pytest`)"
+            )
+    for name, node in found.items():
+        if name.rpartition(".")[0] in ("", owner) and _is_around_all(node):
+            return (
+                f"{file}:{node.lineno}: pytest calls {name} around {test}, and a test that is explored here takes "
+                "no fixtures: mark it @pytest.mark.explore and run pytest --explore"
+            )
+    return ""
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -87,18 +101,12 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.As
                     yield f"{node.name}.{inner.name}", inner
 
 
-def _explorable(file: str, test: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    """Raise `UsageError` for a function that cannot be run as a program."""
-    where = f"{file}:{node.lineno}: {test}"
+def _parameter(test: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """The last parameter that nobody gives; "" if there is none."""
     arguments = [*node.args.posonlyargs, *node.args.args]
     arguments = arguments[1:] if "." in test else arguments  # without self
     given = len(node.args.defaults) + sum(map(_gives_a_mock, node.decorator_list))
-    if len(arguments) > given:
-        name = arguments[len(arguments) - given - 1].arg
-        raise UsageError(
-            f"{where} has the parameter {name}, and a test that is explored here takes no fixtures: "
-            "pytest runs one with fixtures, parametrize or @given (`seriatim help pytest`)"
-        )
+    return arguments[len(arguments) - given - 1].arg if len(arguments) > given else ""
 
 
 def _is_around_all(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -132,10 +140,13 @@ def own_runs(
 
     `debugging`: stop in a debugger where the schedule of the token goes wrong.
     """
+    found = [(name, target, why) for name in names for target, why in tests_in(name)]
+    refused = [why for _, _, why in found if why]
+    if len(refused) == len(found):
+        raise UsageError(refused[0])
     jobs = [
-        OwnTest(name, target, search, modules, token, debugging)
-        for name in names
-        for target in tests_in(name)
+        OwnTest(name, target, search, modules, token, debugging, why, len(found) == 1)
+        for name, target, why in found
     ]
     if debugging:
         return [job.run() for job in jobs]
@@ -153,6 +164,9 @@ class OwnTest:
     modules: tuple[str, ...]
     token: str | None
     debugging: bool = False
+    refusal: str = ""
+    alone: bool = False
+    """Whether there is no other; of several one that cannot be explored does not keep the others from it."""
 
     @property
     def name(self) -> str:
@@ -160,7 +174,9 @@ class OwnTest:
         return f"{Path(self.target.path).name}::{self.target.name}"
 
     def run(self, on_progress: ProgressCallback | None = None, processes: int = 1) -> ProgramRun:
-        """Explore it, in as many processes as `processes`. Raises `UsageError`."""
+        """Explore it, in as many processes as `processes`. Raises `UsageError` if it cannot be, and is alone."""
+        if self.refusal:
+            return refused_run(self.target, self.refusal, self.search, self.modules)
         from seriatim_models.explorer import Dpor, ExplorerError, Pct, Pos, Random, Replay, Watch
         from seriatim_models.explorer.python.debugger import step_to_stop_at
         from seriatim_models.explorer.python.execution import Search
@@ -192,7 +208,9 @@ class OwnTest:
                     with suppress(bdb.BdbQuit):
                         explored(self.target, state, strategy, self.modules, None, {})
             except ExplorerError as error:
-                raise UsageError(f"{self.asked}: {error}") from error
+                if self.alone:
+                    raise UsageError(f"{self.asked}: {error}") from error
+                return refused_run(self.target, str(error), search, self.modules)
             with unheard():  # the story of a counterexample runs it again
                 return own_run(self.target, result, search, self.modules)
 
@@ -214,6 +232,15 @@ def importable(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(folder.resolve()))
+
+
+def refused_run(
+    target: Target, why: str, search: SearchOptions, modules: tuple[str, ...]
+) -> ProgramRun:
+    """What is said of a test that cannot be explored, beside others that can: inconclusive, with no execution."""
+    from seriatim_models.explorer.python import PythonResult
+
+    return own_run(target, PythonResult(why=f"it cannot be explored: {why}"), search, modules)
 
 
 def own_run(

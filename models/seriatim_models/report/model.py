@@ -95,7 +95,9 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
         """What the search can claim, in words: only one that ended by itself covered every schedule."""
         if self.exhausted:
             return "every schedule"
-        return "until it broke" if self.verdict is Verdict.VIOLATED else "a part"
+        if self.verdict is Verdict.VIOLATED:
+            return "until it broke"
+        return "a part" if self.complete or self.blocked else "nothing"
 
     @property
     def story(self) -> Story | None:

@@ -26,6 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import process
 from contextlib import contextmanager
 from multiprocessing import pool, shared_memory, synchronize
 from pathlib import Path
@@ -84,6 +85,7 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     *((bdb.Bdb, name, DEBUGGER) for name in ("set_trace", "run", "runeval", "runcall")),
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.Process, "start", PROCESS),
+    (process.ProcessPoolExecutor, "__init__", PROCESS),
     (queue, "SimpleQueue", QUEUE),
     (synchronize.SemLock, "__init__", PROCESS),
     (shared_memory.SharedMemory, "__init__", PROCESS),
