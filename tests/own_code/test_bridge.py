@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import threading
@@ -57,6 +58,21 @@ def test_arguments_are_copied_for_each_execution() -> None:
 def test_what_cannot_be_copied_is_said() -> None:
     with pytest.raises(Misuse, match="cannot be copied"):
         check(adding, given={"amounts": threading.Lock()})
+
+
+class Methods:
+    def both(self) -> None:
+        adding([1, 2])
+
+
+def test_what_another_plugin_has_put_around_a_method_is_taken_off() -> None:
+    method = Methods().both
+
+    @functools.wraps(method)
+    def in_a_loop() -> None:
+        raise NotImplementedError
+
+    assert check(in_a_loop).verdict == "ok"
 
 
 SUITE = """

@@ -114,23 +114,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         drawn.inner_test = explore(drawn.inner_test, **options)
         return None
     exhaustive = options.pop("exhaustive", False)
+    wrong = ""  # said when no exception is handled any more, or pytest would show that, too
     try:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
         run = functools.partial(check, pyfuncitem.obj, given=given)
-        result = testing.as_asked(run, None, options)
+        demand(testing.as_asked(run, None, options), exhaustive, indent=0)
     except SkippedTest as error:
         raise error.skip from None
     except ExplorerError as error:
-        pytest.fail(f"cannot be explored: {error}", pytrace=False)
+        wrong = f"cannot be explored: {error}"
     except TypeError as error:
-        pytest.fail(f"the mark explore: {error}", pytrace=False)
-    wrong = ""
-    try:
-        demand(result, exhaustive, indent=0)
+        wrong = f"the mark explore: {error}"
     except AssertionError as error:
         wrong = str(error)
-    if wrong:  # not while the exception is handled, or pytest would show it a second time
+    if wrong:
         pytest.fail(wrong, pytrace=False)
     return True
 

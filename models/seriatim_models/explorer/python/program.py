@@ -78,8 +78,13 @@ class Target:
             raise Misuse(
                 f"{test!r} cannot be called: name a test function and do not call it: explore(test)"
             )
-        attributes = getattr(test, "__self__", test).__dict__ if inspect.ismethod(test) else {}
-        function = inspect.unwrap(test.__func__ if inspect.ismethod(test) else test)
+        function = inspect.unwrap(test)
+        attributes: dict[str, Any] = {}
+        if inspect.ismethod(
+            function
+        ):  # whose object is that of pytest; each execution makes one anew
+            attributes = getattr(function.__self__, "__dict__", {})
+            function = inspect.unwrap(function.__func__)
         if not inspect.isfunction(function):
             raise Misuse(f"{test!r} is no function written in Python: give a test function")
         name = function.__qualname__
