@@ -300,9 +300,83 @@ def group_where_lines_were_lost(lost: bool) -> Recording:
     return r
 
 
+def polled(r: Recording, m: str, by: str, **fields: Any) -> None:
+    """A worker without a channel asks for a message and is given it."""
+    op = len(r.events)
+    r.add("get", "invoke", op=op, q="q", proc=by)
+    r.add("get", "ok", op=op, q="q", proc=by, m=m, **fields)
+
+
+def empty(r: Recording) -> None:
+    """Nothing is in the queue, and nobody has anything."""
+    r.add("note", q="q", args={"depth": 0, "held": 0, "rest": True})
+
+
+def settled_with_anothers(several: bool) -> Recording:
+    """An ack of all that was given before (AckAll of JetStream, cumulative acks) may be of others' messages, too."""
+    r = Recording()
+    r.declare()
+    for m, by in (("m1", "w1"), ("m2", "w2")):
+        r.publish(m)
+        polled(r, m, by)
+    r.add("ack", q="q", proc="w2", ms=["m2"], multiple=several or None)
+    empty(r)
+    return r
+
+
+def tried_too_often(parks: bool) -> Recording:
+    r = Recording()
+    r.declare(**({"max_attempts": 2} if parks else {}))
+    r.publish("m1")
+    polled(r, "m1", "w1", attempt=2)
+    empty(r)
+    return r
+
+
+def group_of_workers(**args: float) -> Recording:
+    r = Recording()
+    r.declare(groups="held", **args)
+    for m, by in (("m1", "w1"), ("m2", "w2")):
+        r.publish(m)
+        polled(r, m, by, key="k")
+    return r
+
+
+def group_where_leases_run_out(shown: bool) -> Recording:
+    """A settlement that is refused shows it; and that a message goes to another worker while one has it."""
+    r = group_of_workers()
+    if shown:
+        call_refused(r, "m1", "w1")
+    return r
+
+
+def call_refused(r: Recording, m: str, by: str) -> None:
+    """A worker's ack is answered by an error."""
+    op = len(r.events)
+    for ph in ("invoke", "fail"):
+        r.add("ack", ph, op=op, q="q", proc=by, ms=[m])
+
+
+def group_where_another_lease_ran_out(shown: bool) -> Recording:
+    r = group_of_workers()
+    if shown:
+        polled(r, "m2", "w3", key="k")
+    return r
+
+
+def group_with_leases(over: bool) -> Recording:
+    """The first worker's lease may be over when the second one is given a message."""
+    return group_of_workers(lease=0.00001 if over else 1000)
+
+
 @pytest.mark.parametrize(
     ("id", "history"),
     [
+        ("P1", settled_with_anothers),
+        ("P1", tried_too_often),
+        ("P23", group_where_leases_run_out),
+        ("P23", group_where_another_lease_ran_out),
+        ("P23", group_with_leases),
         ("P10", exclusive),
         ("P10", single_active),
         ("P11", higher_consumer),
@@ -330,6 +404,16 @@ def test_what_explains_it_is_no_violation_and_without_it_there_is_one(
 ) -> None:
     assert judged(id, history(False)).verdict is Verdict.VIOLATED
     assert judged(id, history(True)).verdict is not Verdict.VIOLATED
+
+
+def test_a_message_that_was_tried_seldom_is_not_parked() -> None:
+    r = Recording()
+    r.declare(max_attempts=3)
+    r.publish("m1")
+    polled(r, "m1", "w1", attempt=2)
+    r.publish("m2")
+    empty(r)
+    assert judged("P1", r).n_violations == 2
 
 
 def test_the_next_queue_is_held_to_what_it_declares() -> None:

@@ -14,6 +14,7 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     ACQUIRES,
+    ATTEMPTS,
     DROPPING,
     RELEASED,
     SETTLED,
@@ -96,6 +97,8 @@ class Traffic(msgspec.Struct):
     """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
     leaky: set[str] = set()
     """Queues that may drop messages: purged, deleted, limited in age or length."""
+    attempts: dict[str, int] = {}
+    """Of queues that park a message somewhere else, how often they try it before."""
 
     def disturbed(self, pos: int) -> bool:
         """Whether some kind of fault had begun before a position and was not over there."""
@@ -218,11 +221,9 @@ class Conservation(LifecycleProperty):
             if event.ph != "fail":
                 uptake = Uptake(pos, holder(event), event.ctag, bool(event.autoack))
                 traffic.uptakes.setdefault(event.q, []).append(uptake)
-        elif ev == "declare" and ("survives" in event.args or "settled" in event.args):
-            traffic.declared[event.q] = PlacedEvent(pos, event)
-        if ev in ("delete", "purge") or (
-            ev == "declare" and any(a in event.args for a in DROPPING)
-        ):
+        elif ev == "declare":
+            _declare(traffic, event, pos)
+        elif ev in ("delete", "purge"):
             traffic.leaky.add(event.q)
 
     def poll(self, traffic: Traffic, event: Event) -> None:
@@ -256,6 +257,7 @@ class Conservation(LifecycleProperty):
             _count(mine.polls, poll, n)
         mine.settling |= more.settling
         mine.unknown |= more.unknown
+        mine.attempts |= more.attempts
         mine.unseen |= more.unseen
         mine.faults += [PlacedEvent(f.pos + shift, f.event) for f in more.faults]
         mine.declared |= _moved(more.declared, shift)
@@ -476,7 +478,8 @@ class Conservation(LifecycleProperty):
             return None
         q = _queue(birth)
         before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
-        if q not in drained or not all(summary.refused(s) for s in before):
+        parked = _may_be_parked(summary.traffic, q, tails)
+        if q not in drained or parked or not all(summary.refused(s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1
         since = [f for f in summary.traffic.faults if f.pos > sent]
@@ -583,6 +586,28 @@ def _declared(summary: ConservationSummary, q: str, what: str, fault: PlacedEven
     declared = summary.traffic.declared.get(q)
     kinds = declared.event.args.get(what) if declared else None
     return isinstance(kinds, list) and fault.event.args.get("fault") in kinds
+
+
+def _declare(traffic: Traffic, event: Event, pos: int) -> None:
+    """Take in what a queue declares of its losses."""
+    if "survives" in event.args or "settled" in event.args:
+        traffic.declared[event.q] = PlacedEvent(pos, event)
+    if any(a in event.args for a in DROPPING):
+        traffic.leaky.add(event.q)
+    if ATTEMPTS in event.args:
+        most = event.args[ATTEMPTS]
+        traffic.attempts[event.q] = most if isinstance(most, int) else 0
+
+
+def _may_be_parked(traffic: Traffic, q: str, tails: Sequence[Sequence[Step]]) -> bool:
+    """Whether a message may have been tried so often that its queue has parked it somewhere else."""
+    most = traffic.attempts.get(q)
+    if most is None:
+        return False
+    if not {q, ""}.isdisjoint(traffic.unseen | traffic.unknown | traffic.uptakes.keys()):
+        return True  # it may have been tried unseen
+    tried = [s.event.attempt for tail in tails for s in tail if s.kind == ACQUIRED]
+    return any(attempt is None or attempt >= most for attempt in tried)
 
 
 def _own(suspect: Suspect) -> bool:

@@ -10,7 +10,7 @@ and was answered shows that the recording has answers of its session, so that si
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -112,8 +112,10 @@ class Doubts(msgspec.Struct):
         else:
             self.dropped += 1
 
-    def resolve(self, tally: CaseCounts) -> None:
-        """Add to counts what has become of it; each was counted as tested."""
+    def resolve(
+        self, tally: CaseCounts, explained: Callable[[Doubt], bool] = lambda doubt: False
+    ) -> None:
+        """Add to counts what has become of it; each was counted as tested. What is `explained` is no violation."""
         self.sessions.settle()
         stuck = self.sessions.stuck
         for sessions in self.named.values():
@@ -121,10 +123,12 @@ class Doubts(msgspec.Struct):
         for doubt in self.waiting:
             named = self.named.get(doubt.q)
             self.sessions.stuck = earliest(stuck, named.stuck) if named else stuck
-            if all(self._there(by, doubt) for by in doubt.holders) and not any(
+            cancelled = any(
                 (end := self.sessions.cancels.get(name)) is not None and not end.asked
                 for name in doubt.consumers
-            ):
+            )
+            there = all(self._there(by, doubt) for by in doubt.holders)
+            if there and not cancelled and not explained(doubt):
                 signs = [sign for by in doubt.holders for sign in self._proof(by, doubt)]
                 witness = [*doubt.witness, *in_order(signs)]
                 tally.report_violation(doubt.why, each_once(witness))

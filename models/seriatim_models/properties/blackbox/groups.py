@@ -13,6 +13,7 @@ from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
+from seriatim_models.properties.blackbox.in_time import nanoseconds
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     LifecycleKey,
@@ -50,6 +51,10 @@ class GroupedQueues(msgspec.Struct):
     """Of each queue that was deleted: what was acquired before is of no group of the next queue of its name."""
     through: dict[Holder, int] = {}
     """Of each channel, the highest tag that a command for several covered."""
+    leases: dict[str, int] = {}
+    """By queue the nanoseconds for which at least a message is its holder's, where it declares leases."""
+    lapsed: dict[str, None] = {}
+    """Queues in which a worker without a channel had nothing more, and nothing that it did or declared says why."""
     expired: dict[LifecycleKey, None] = {}
     """Messages whose lease ran out: whoever is seen to get them may not hold them. The latest `EXPIRED_KEPT`."""
     doubts: Doubts = msgspec.field(default_factory=Doubts)
@@ -62,7 +67,9 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
 
     Only of queues whose declaration says so (``args={"groups": "held"}``): elsewhere a key orders messages, and more
     than one may have them. Definite if the other consumer had got its message before, has sent nothing since that may
-    have ended its hold, and is known to have been there (`doubts`). Whose lease ran out holds nothing for certain.
+    have ended its hold, and is known to have been there (`doubts`). Whose lease ran out holds nothing for certain; nor
+    does a worker without a channel where a settlement was refused, or a message came to one while another had it:
+    clients do not see how a lease ends.
     """
 
     id = "P23"
@@ -86,12 +93,11 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         "there are no message groups, or a hold ends at an instant that no client sees"
     )
 
-    def feed(self, state: GroupedQueues, events: Iterable[Event]) -> None:  # noqa: C901  # a branch an event name
+    def feed(self, state: GroupedQueues, events: Iterable[Event]) -> None:  # a branch an event name
         for event in events:
             state.doubts.take(event)
             if event.ev == "declare":
-                if holds_groups(event):
-                    state.declared.setdefault(event.q, event)
+                self._declare(state, event)
             elif event.ev == GAP:
                 state.held.clear()
                 state.lost = NEVER if event.t is None else event.t
@@ -110,6 +116,12 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             elif acquires(event) and event.q in state.declared and event.key is not None:
                 self._acquired(state, event)
 
+    def _declare(self, state: GroupedQueues, event: Event) -> None:
+        if holds_groups(event):
+            state.declared.setdefault(event.q, event)
+            if lease := nanoseconds(event.args.get("lease")):
+                state.leases[event.q] = lease
+
     def _deleted(self, state: GroupedQueues, event: Event) -> None:
         """A queue is deleted, and its groups with it."""
         state.declared.pop(event.q, None)
@@ -127,6 +139,8 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
 
     def _let_go(self, state: GroupedQueues, event: Event) -> None:
         by = holder(event)
+        if event.ph == "fail" and event.ch is None and event.q:
+            state.lapsed[event.q] = None
         if event.ev == "recover" and event.ph == "ok":
             state.swept[by] = when(event)
         if not began(event):
@@ -159,8 +173,10 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             for k, other in held.items()
             if k.q == key.q and other.key == event.key and k.m != key.m
         ]
-        for held in state.held.values():
-            held.pop(key, None)  # of two holders of one message neither is certain
+        for by, held in state.held.items():
+            # Of two holders of one message neither is certain.
+            if held.pop(key, None) is not None and by.ch is None:
+                state.lapsed[event.q] = None
         assert event.key is not None
         unsure = (
             event.autoack
@@ -172,7 +188,11 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             or state.doubts.sessions.sign_before(mine.by, state.doubts.n)
         )
         # Whoever was given first: now both have theirs, if each is known to. Else the other one must have been first.
-        before = [o for o in others if when(o.given) < lo or (not unsure and o.by != mine)]
+        before = [
+            o
+            for o in others
+            if (when(o.given) < lo or (not unsure and o.by != mine)) and _has(state, o.given, event)
+        ]
         if before:
             tally.tested += 1
         elif others:
@@ -202,5 +222,18 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
     def close(self, state: GroupedQueues) -> Finding:
         tally = CaseCounts()
         tally.join(state.tally)
-        state.doubts.resolve(tally)
+        state.doubts.resolve(tally, lambda d: d.q in state.lapsed and _workers(d.holders))
         return tally.finding(self.id)
+
+
+def _has(state: GroupedQueues, given: Event, now: Event) -> bool:
+    """Whether the lease of what was given, if its queue declares leases, cannot be over now."""
+    lease = state.leases.get(now.q)
+    if lease is None:
+        return True
+    return given.t_lo is not None and now.t is not None and now.t < given.t_lo + lease
+
+
+def _workers(among: Iterable[Holder]) -> bool:
+    """Whether somebody among them is a worker without a channel."""
+    return any(by.ch is None for by in among)

@@ -113,7 +113,7 @@ class InTime(SequentialProperty[InTimeState]):
             elif event.ev == "publish":
                 self._publish(state, event)
             elif event.ev == "declare":
-                if _nanoseconds(event.args.get("lease")):
+                if nanoseconds(event.args.get("lease")):
                     state.leases[event.q] = event
             elif event.ev == "recover":
                 state.leased.clear()
@@ -125,7 +125,7 @@ class InTime(SequentialProperty[InTimeState]):
     def _publish(self, state: InTimeState, event: Event) -> None:
         name = event.q, event.m
         if event.ph in ("", "invoke"):
-            delay, ttl = (_nanoseconds(event.args.get(word)) for word in ("delay", "ttl"))
+            delay, ttl = (nanoseconds(event.args.get(word)) for word in ("delay", "ttl"))
             if name in state.messages:
                 before, state.messages[name] = state.messages[name], None
                 self._no_longer_old(state, event.q, before)
@@ -165,7 +165,7 @@ class InTime(SequentialProperty[InTimeState]):
                 del state.leased[next(iter(state.leased))]
         if before is None:
             return
-        begun, lease = before.t_lo, _nanoseconds(declared.args["lease"])
+        begun, lease = before.t_lo, nanoseconds(declared.args["lease"])
         if begun is None or event.t is None:  # when it was asked for is not known
             state.tally.untestable += 1
             return
@@ -233,7 +233,8 @@ class InTime(SequentialProperty[InTimeState]):
         return state.tally.finding(self.id)
 
 
-def _nanoseconds(ms: object) -> int:
+def nanoseconds(ms: object) -> int:
+    """Milliseconds as a declaration has them, in nanoseconds; 0 if it has none."""
     return round(ms * MS) if isinstance(ms, int | float) and not isinstance(ms, bool) else 0
 
 

@@ -41,6 +41,8 @@ DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", 
 """Arguments of a queue by which a broker may drop messages on its own, or have them die: a loss there is no fault.
 https://www.rabbitmq.com/docs/ttl, .../docs/maxlength, .../docs/quorum-queues#poison-message-handling
 """
+ATTEMPTS = "max_attempts"
+"""The argument of a queue's declaration that says how often a message is tried before it is parked elsewhere."""
 LEVELS = "x-max-priority"
 """The argument of a queue's declaration that says how many priorities its messages have."""
 GROUPS = "groups"
@@ -64,6 +66,11 @@ def first(event: Event) -> bool | None:
         denied = not event.redelivered and (event.attempt or 1) > 1
         return None if denied else not event.redelivered
     return None if event.attempt is None else event.attempt <= 1
+
+
+def may_drop(event: Event) -> bool:
+    """Whether a declaration says that messages may leave its queue by themselves."""
+    return any(a in event.args for a in (*DROPPING, ATTEMPTS))
 
 
 def declares(event: Event) -> bool:
@@ -226,7 +233,8 @@ class Lifecycles(msgspec.Struct):
     def _sweeps_by(self, by: Holder) -> list[Sweep]:
         """What a holder sent; where the incarnation of its channel is not known, what any of them did."""
         if by.gen != UNKNOWN_GEN:
-            return self.sweeps.get(by, [])
+            mine = self.sweeps.get(by, [])
+            return mine if by.ch is not None else [*mine, *self.sweeps.get(NOBODY, ())]
         channel = (by.conn, by.ch)
         return [s for of, sent in self.sweeps.items() if (of.conn, of.ch) == channel for s in sent]
 
@@ -508,6 +516,9 @@ class LifecycleProperty(Property[Lifecycles]):
             sweep = Sweep(out.n, event.dtag, final, one=not event.multiple)
             out.sweeps.setdefault(holder(event), []).append(sweep)
         final = event.ev == "ack" or event.requeue is False
+        if event.multiple and event.ch is None:
+            # Where there are no channels it is of all that was given before, whoever was given it.
+            out.sweeps.setdefault(NOBODY, []).append(Sweep(out.n, 0, final))
         step = Step(out.n, SETTLED if final else RELEASED, holder(event), event)
         for m in event.ms or ():
             if event.q:
@@ -624,7 +635,7 @@ def _general(out: Lifecycles, event: Event) -> None:
             out.declared.append(event.q)
         if any(a.startswith("x-dead-letter") for a in event.args) and event.q not in out.dead:
             out.dead.append(event.q)
-        if any(a in event.args for a in DROPPING) and event.q not in out.mortal:
+        if may_drop(event) and event.q not in out.mortal:
             out.mortal.append(event.q)
     elif ev == "consume" and event.ph != "fail":
         out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)

@@ -38,10 +38,10 @@ from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    DROPPING,
     acquires,
     began,
     holders,
+    may_drop,
 )
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
@@ -247,7 +247,7 @@ class _LinearityPass:
                 if event.q:
                     self._at(event.q).consumed = True
             elif ev == "declare":
-                if any(a in event.args for a in DROPPING):
+                if may_drop(event):
                     self.leave(self._at(event.q))
             elif ev in ENDS:
                 for by in holders(event, self.s.held):

@@ -21,7 +21,7 @@ import msgspec
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import CaseEvents, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState
-from seriatim_models.properties.blackbox.lifecycle import DROPPING, LEVELS
+from seriatim_models.properties.blackbox.lifecycle import LEVELS, may_drop
 from seriatim_models.properties.blackbox.naming import each_once, holder
 from seriatim_models.properties.blackbox.strict import (
     NEVER,
@@ -139,7 +139,7 @@ class _RankPass(OrderPass):
             event.ev == "declare"
             and event.ph != "fail"
             and isinstance(event.args.get(LEVELS), int)
-            and not any(a in event.args for a in DROPPING)
+            and not may_drop(event)
         ):
             self.state.declared.setdefault(event.q, event)
 

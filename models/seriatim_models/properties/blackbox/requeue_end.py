@@ -14,12 +14,12 @@ from seriatim_models.properties.blackbox.aggregation import AggregationState, Se
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    DROPPING,
     LifecycleKey,
     acquires,
     began,
     holders,
     holds_groups,
+    may_drop,
     named,
     ranks,
     requeues_to,
@@ -151,7 +151,7 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
 
     def _declare(self, state: RequeueEnds, event: Event) -> None:
         end = requeues_to(event)
-        if end and event.ph in ("", "ok") and not any(way in event.args for way in DROPPING):
+        if end and event.ph in ("", "ok") and not may_drop(event):
             queue = DeclaredQueue(event, end, ranked=ranks(event), grouped=holds_groups(event))
             state.queues.setdefault(event.q, queue)
 

@@ -46,12 +46,12 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    DROPPING,
     LifecycleKey,
     acquires,
     began,
     first,
     holders,
+    may_drop,
     named,
     ranks,
 )
@@ -410,7 +410,7 @@ class OrderPass:
             self._expired(event)
         elif event.ev == "declare":
             lane = self._lane(event.q)
-            lane.drops = lane.drops or any(a in event.args for a in DROPPING)
+            lane.drops = lane.drops or may_drop(event)
             done = event.ph == "ok" or (event.ph == "" and event.lvl in EXACT)
             lane.deleted = lane.deleted and not done
         elif event.ev in EMPTIES and event.ph != "fail":

@@ -15,11 +15,11 @@ from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
-    DROPPING,
     LifecycleKey,
     acquires,
     began,
     holders,
+    may_drop,
     named,
 )
 from seriatim_models.properties.blackbox.naming import (
@@ -203,7 +203,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
         if event.ev == "declare":
             sole = bool(event.args.get("x-single-active-consumer"))
-            idle.blind = idle.blind or sole or any(a in event.args for a in DROPPING)
+            idle.blind = idle.blind or sole or may_drop(event)
         elif event.ev in ("delete", "purge"):
             idle.unread.clear()
             idle.since = None
