@@ -333,6 +333,38 @@ def tried_too_often(parks: bool) -> Recording:
     return r
 
 
+def settled_and_given_again(conn: str, early: bool) -> Recording:
+    """A worker's ack is answered; another one, which has asked before that or asks later, is given the message."""
+    r = Recording()
+    r.publish("m1")
+    polled(r, "m1", "w1", conn=conn, attempt=1)
+    if early:
+        r.add("get", "invoke", op=2, q="q", proc="w2", conn=conn and "b")
+    call(r, "ack", q="q", proc="w1", conn=conn, ms=["m1"])
+    if not early:
+        r.add("get", "invoke", op=2, q="q", proc="w2", conn=conn and "b")
+    r.add("get", "ok", op=2, q="q", proc="w2", conn=conn and "b", m="m1", attempt=2)
+    r.add("get", "invoke", op=3, q="q", proc="w1", conn=conn)
+    return r
+
+
+def came_while_settled(leases: bool) -> Recording:
+    """Where settlements are refused, leases run out: XACK of Redis settles what another one has just claimed."""
+    r = settled_and_given_again("a", early=True)
+    if leases:
+        call_refused(r, "m0", "w3")
+    return r
+
+
+def taken_by_a_poll_without_an_answer(unanswered: bool) -> Recording:
+    """It may have taken the message when the lease was over; so an old receipt was answered well."""
+    r = settled_and_given_again("", early=False)
+    if unanswered:
+        asked = Event(i=-1, t=-10, ev="get", ph="invoke", lvl=r.lvl, op=9, q="q", proc="w9")
+        r.events.insert(0, asked)
+    return r
+
+
 def group_of_workers(**args: float) -> Recording:
     r = Recording()
     r.declare(groups="held", **args)
@@ -374,6 +406,8 @@ def group_with_leases(over: bool) -> Recording:
     [
         ("P1", settled_with_anothers),
         ("P1", tried_too_often),
+        ("P1", came_while_settled),
+        ("P1", taken_by_a_poll_without_an_answer),
         ("P23", group_where_leases_run_out),
         ("P23", group_where_another_lease_ran_out),
         ("P23", group_with_leases),
@@ -404,6 +438,11 @@ def test_what_explains_it_is_no_violation_and_without_it_there_is_one(
 ) -> None:
     assert judged(id, history(False)).verdict is Verdict.VIOLATED
     assert judged(id, history(True)).verdict is not Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("conn", ["", "a"])
+def test_what_was_asked_for_after_an_answered_ack_is_a_violation(conn: str) -> None:
+    assert judged("P1", settled_and_given_again(conn, early=False)).verdict is Verdict.VIOLATED
 
 
 def test_a_message_that_was_tried_seldom_is_not_parked() -> None:

@@ -70,6 +70,52 @@ class Poll(NamedTuple):
     op: int | None
 
 
+class UnseenPolls(msgspec.Struct):
+    """Polls of which nobody knows what they took: their outcome is unknown, or they were never answered."""
+
+    asked: dict[Poll, list[int]] = {}
+    """Where those began that are not answered yet."""
+    answers: dict[Poll, list[str]] = {}
+    """How those ended whose beginning is in an earlier chunk."""
+    since: dict[str, int] = {}
+    """Of each queue, where the first one of unknown outcome began."""
+
+    def take(self, pos: int, poll: Poll, ph: str) -> None:
+        """Take in a poll's beginning or answer."""
+        if ph == "invoke":
+            self.asked.setdefault(poll, []).append(pos)
+        elif ph:
+            self._answered(poll, ph)
+
+    def _answered(self, poll: Poll, ph: str) -> None:
+        asked = self.asked.get(poll)
+        if not asked:
+            self.answers.setdefault(poll, []).append(ph)
+            return
+        begun = asked.pop(0)
+        if not asked:
+            del self.asked[poll]
+        if ph == "info":
+            self.since[poll.q] = min(begun, self.since.get(poll.q, begun))
+
+    def join(self, right: UnseenPolls, shift: int) -> None:
+        """Take in those of the next chunk, whose positions are `shift` higher here."""
+        for poll, phases in right.answers.items():
+            for ph in phases:
+                self._answered(poll, ph)
+        for poll, asked in right.asked.items():
+            self.asked.setdefault(poll, []).extend(pos + shift for pos in asked)
+        for q, pos in right.since.items():
+            self.since[q] = min(pos + shift, self.since.get(q, pos + shift))
+
+    def before(self, pos: int, *queues: str) -> bool:
+        """Whether one of these queues had begun before a position."""
+        begun = [self.since[q] for q in queues if q in self.since]
+        begun += [asked[0] for poll, asked in self.asked.items() if poll.q in queues]
+        lone = any("info" in ended for poll, ended in self.answers.items() if poll.q in queues)
+        return lone or any(at < pos for at in begun)
+
+
 class Traffic(msgspec.Struct):
     """What decides whether a queue was drained."""
 
@@ -79,6 +125,7 @@ class Traffic(msgspec.Struct):
     uptakes: dict[str, list[Uptake]] = {}
     rest: int = -1
     """Where all had last come to rest; -1 if never."""
+    unseen_polls: UnseenPolls = msgspec.field(default_factory=UnseenPolls)
     polls: dict[Poll, int] = {}
     """How many polls of somebody were not answered."""
     settling: set[str] = set()
@@ -95,6 +142,8 @@ class Traffic(msgspec.Struct):
     """Answers to acknowledgements in queues that declare what these survive."""
     pollers: set[Holder] = set()
     """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
+    refuses: bool = False
+    """A settlement of a worker without a channel was refused: it had what it settles no longer."""
     leaky: set[str] = set()
     """Queues that may drop messages: purged, deleted, limited in age or length."""
     attempts: dict[str, int] = {}
@@ -207,8 +256,10 @@ class Conservation(LifecycleProperty):
         ev = event.ev
         if ev == "get":
             self.poll(traffic, event)
+            traffic.unseen_polls.take(pos, Poll(event.q, holder(event), event.op), event.ph)
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
+            traffic.refuses |= ev in SETTLES and event.ph == "fail" and event.ch is None
             if ev == "ack" and event.ph == "ok" and event.q in traffic.declared:
                 traffic.answered[command(event)] = PlacedEvent(pos, event)
         elif ev == "note":
@@ -253,6 +304,8 @@ class Conservation(LifecycleProperty):
             mine.uptakes.setdefault(q, []).extend(
                 Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
             )
+        mine.refuses |= more.refuses
+        mine.unseen_polls.join(more.unseen_polls, shift)
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
         mine.settling |= more.settling
@@ -342,8 +395,7 @@ class Conservation(LifecycleProperty):
         # Its own channel cannot have lost it without a word; so either way it was given what it had.
         voided = command(settled.event) in summary.voided
         effective = (_own(suspect) and not voided) or (
-            summary.took_effect(settled)
-            and not summary.may_be_gone(settled.by, settled.pos, suspect.after.event)
+            summary.took_effect(settled) and not self._gone(summary, settled, suspect.after)
         )
         return (
             (settled.event.ev in ACQUIRES or (not returned and effective))
@@ -352,6 +404,15 @@ class Conservation(LifecycleProperty):
             and not summary.may_die(settled)
             and not _too_late(summary, settled, suspect.after)
         )
+
+    def _gone(self, summary: ConservationSummary, settled: Step, after: Step) -> bool:
+        """Whether a session may have ended before its settlement took effect. A worker's own connection answered that,
+        so it was there, and nothing came back by its end.
+        """
+        answer = summary.confirmed.get(command(settled.event))
+        if settled.by.ch is None and answer is not None:
+            return summary.sessions.sign_before(settled.by, answer.pos)
+        return summary.may_be_gone(settled.by, settled.pos, after.event)
 
     def _came_back(
         self,
@@ -541,16 +602,20 @@ class Conservation(LifecycleProperty):
 
 def _too_late(summary: ConservationSummary, settled: Step, after: Step) -> bool:
     """Whether a worker without a session may have settled a message when that was somebody else's already: its lease
-    had run out, and a settlement with an old receipt is answered well and does nothing (Amazon SQS, DeleteMessage).
-    So the message must have been handed out again after the answer, and to nobody unseen before.
+    had run out, and a settlement with an old receipt is answered well and does nothing (Amazon SQS, DeleteMessage), or
+    settles what another one was given just before (Redis, XACK).
+    So the message must have been asked for again after the answer, and been given to nobody unseen before. Workers
+    that are named by their connections have what they were given until these end, unless another settlement was refused
+    or a lease ran out.
     """
     event, again = settled.event, after.event
-    if settled.by.ch is not None or settled.by.conn or event.lvl in EXACT or event.ev in ACQUIRES:
+    if settled.by.ch is not None or event.lvl in EXACT or event.ev in ACQUIRES:
         return False
-    traffic = summary.traffic
-    if not {event.q, again.q, ""}.isdisjoint(traffic.unseen):
-        return True
+    if settled.by.conn and not (again.ev == "get" and (summary.traffic.refuses or summary.expired)):
+        return False
     answer = summary.confirmed.get(command(event), PlacedEvent(settled.pos, event))
+    if summary.traffic.unseen_polls.before(answer.pos, event.q, again.q, ""):
+        return True
     if again.t_lo is None or answer.event.t is None:
         return after.pos < answer.pos or after.by != settled.by
     return again.t_lo < answer.event.t
