@@ -335,6 +335,36 @@ def test_what_pytest_calls_around_a_test_is_called_in_each_execution(
     assert "pytest calls TestBetween.five around TestBetween.test_marked" in refused.stderr.str()
 
 
+def test_the_command_finds_the_modules_that_pytest_was_shown(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\npythonpath = src")
+    pytester.mkdir("src").joinpath("tally.py").write_text(
+        "class Tally:\n    total = 0\n    def add(self):\n        self.total += 1\n"
+    )
+    pytester.makepyfile(
+        test_it="""
+        import threading
+        import pytest
+        from tally import Tally
+
+        @pytest.mark.explore
+        def test_it():
+            tally = Tally()
+            threads = [threading.Thread(target=tally.add) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert tally.total == 2
+        """
+    )
+    plain = ("-p", "no:cacheprovider", "-p", "no:xdist")
+    ran = pytester.runpytest_subprocess("--explore", *plain)
+    [command] = re.findall(r"replay: pytest (.*)$", ran.stdout.str(), re.MULTILINE)
+    again = pytester.runpytest_subprocess(*shlex.split(command), *plain)
+    again.assert_outcomes(failed=1)
+    assert command in again.stdout.str()
+
+
 def test_the_two_names_of_the_front_door() -> None:
     import seriatim
 

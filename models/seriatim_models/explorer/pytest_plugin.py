@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     testing.OPTIONS["replay"] = config.getoption("--explore-replay", None)
     testing.OPTIONS["replayed"] = 0
     testing.OPTIONS["seconds"] = config.getoption("--explore-seconds", None)
+    testing.OPTIONS["paths"] = bool(config.getini("pythonpath"))
     testing.OPTIONS["marked"] = config.getoption("--explore", False)
     testing.OPTIONS["verbose"] = config.getoption("verbose", 0) > 0
     config.addinivalue_line(

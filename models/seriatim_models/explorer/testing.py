@@ -42,7 +42,7 @@ from seriatim_models.explorer.trace.counterexample import Counterexample
 Found = TypeVar("Found", bound=Result)
 
 OPTIONS: dict[str, Any] = {
-    "replay": None, "seconds": None, "replayed": 0, "test": "", "verbose": False, "marked": False,
+    "replay": None, "seconds": None, "replayed": 0, "test": "", "verbose": False, "marked": False, "paths": False,
 }  # fmt: skip
 """Set by `pytest_plugin`: what the command line says, and the address of the test that is run."""
 
@@ -164,12 +164,13 @@ INDENT = 8
 def failure(case: Counterexample, traceback: str = "", indent: int = INDENT) -> str:
     """What a failing test shows, as wide as the terminal or COLUMNS says, or 80 columns.
 
-    The command is pytest's, unless the counterexample has one that stands for itself or the test is run by hand.
+    The command is pytest's, unless the counterexample has one that stands for itself (and finds the modules without
+    `pythonpath` of pytest's configuration) or the test is run by hand.
     """
     width = _width(indent)
     if not OPTIONS["test"]:
         return "\n\n".join(filter(None, (case.text(width), traceback)))
-    by_itself = case.command.startswith("seriatim ")
+    by_itself = case.command.startswith("seriatim ") and not OPTIONS["paths"]
     again = case.command if by_itself else replay_command(case.token)
     shown = case.brief(width, again, traceback=traceback, verbose=OPTIONS["verbose"])
     return shown if by_itself else shown + _kept()
