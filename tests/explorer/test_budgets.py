@@ -162,7 +162,7 @@ def test_a_spin_loop_is_explained_also_where_the_time_ran_out() -> None:
     assert result.verdict == "inconclusive"
     assert "max_executions=30" in result.why
     assert "spin repeat x.get() -> 0" in result.why
-    assert "block on a condition instead" in result.why
+    assert "block on a condition or by wait_until of the cell instead" in result.why
 
 
 def test_every_bound_stands_in_the_verdict() -> None:

@@ -12,11 +12,12 @@ SLICE = 40
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flavour", range(len(FLAVOURS)), ids=list(FLAVOURS))
+@pytest.mark.parametrize("flavour", range(len(FLAVOURS) + 1), ids=[*FLAVOURS, "awaits"])
 def test_the_traces_found_are_all_traces_each_once(flavour: int) -> None:
     traces = 0
     for k in range(SLICE):
-        program = generate(1_000_000 * len(FLAVOURS) + k * len(FLAVOURS) + flavour)
+        number = 1_000_000 * len(FLAVOURS) + k * len(FLAVOURS) + flavour
+        program = generate(number, awaits=flavour == len(FLAVOURS))
         found = compare_generated(program, most=500)
         assert not found.wrong, f"{program}\n{found.wrong}"
         traces += found.traces

@@ -72,12 +72,12 @@ class Watched:
         self.latest = ProgramInterpreter(self.program, world)
 
 
-@pytest.mark.parametrize("flavour", range(len(FLAVOURS)), ids=list(FLAVOURS))
+@pytest.mark.parametrize("flavour", range(len(FLAVOURS) + 1), ids=[*FLAVOURS, "awaits"])
 def test_what_is_called_independent_commutes(flavour: int) -> None:
     chance = random.Random(flavour)
     pairs: Counter[bool] = Counter()
     for k in range(STATES):
-        program = generate(k * len(FLAVOURS) + flavour)
+        program = generate(k * len(FLAVOURS) + flavour, awaits=flavour == len(FLAVOURS))
         setting = Setting(program.real_time, program.timeouts, program.spurious)
         runner = Runner(Watched(program), setting, Limits())
         ex = runner.fresh()

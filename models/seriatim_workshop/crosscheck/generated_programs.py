@@ -34,6 +34,21 @@ FLAVOURS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+AWAITS = (
+    "get",
+    "set",
+    "set",
+    "cas",
+    "fadd",
+    "swap",
+    "if",
+    "until",
+    "until",
+    "with",
+    "permit",
+    "restore",
+)
+"""Instructions of one more flavour, `awaits`: drawn beside the others, whose programs keep their numbers."""
 
 NESTED = ("if", "ifelse", "with", "try", "spawn", "choose_if", "if_late")
 """Instructions with a body."""
@@ -122,6 +137,9 @@ class ProgramInterpreter:
 
     def do_swap(self, name: str, seen: list[object], x: int, v: int) -> object:
         return self.cells[x].get_and_set(v)
+
+    def do_until(self, name: str, seen: list[object], x: int, v: int) -> object:
+        return self.cells[x].wait_until(lambda value: value == v)
 
     def do_if(self, name: str, seen: list[object], x: int, v: int, body: Any) -> None:
         if self.cells[x].get() == v:
@@ -234,16 +252,17 @@ class ProgramInterpreter:
         return ok
 
 
-def generate(number: int) -> GeneratedProgram:
-    """The program with this number."""
+def generate(number: int, awaits: bool = False) -> GeneratedProgram:
+    """The program with this number, or the one of flavour `awaits` with it."""
     r = random.Random(number)
-    flavour = list(FLAVOURS)[number % len(FLAVOURS)]
+    flavour = "awaits" if awaits else list(FLAVOURS)[number % len(FLAVOURS)]
+    words = AWAITS if awaits else FLAVOURS[flavour]
     threads = r.choice((2, 2, 2, 3, 3, 3, 3, 4, 4, 5))
     cells = r.choice((1, 2, 2, 3))
     room = {2: 5, 3: 3, 4: 2, 5: 1}[threads]
 
     def instruction(depth: int) -> Instruction:
-        what = r.choice(FLAVOURS[flavour])
+        what = r.choice(words)
         # Drawn in any case, so that a program does not change where an instruction takes fewer numbers.
         x, v, e = r.randrange(cells), r.randrange(3), r.randrange(2)
         m = r.randrange(2) if r.random() < 0.3 else 0
@@ -254,6 +273,7 @@ def generate(number: int) -> GeneratedProgram:
             **dict.fromkeys(("get", "call"), lambda: (x,)),
             **dict.fromkeys(("set", "swap", "add", "fadd"), lambda: (x, v)),
             **dict.fromkeys(("cas", "call_cas"), lambda: (x, e, v)),
+            "until": lambda: (x, v),
             "if": lambda: (x, e, body(depth + 1, 2)),
             "ifelse": lambda: (x, e, body(depth + 1, 1), body(depth + 1, 1)),
             **dict.fromkeys(("with", "try"), lambda: (m, body(depth + 1, 2))),

@@ -31,7 +31,7 @@ from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace import foata, termination
 from seriatim_workshop.crosscheck import brute_force, generated_programs
 from seriatim_workshop.crosscheck.brute_force import guesses, interleavings
-from seriatim_workshop.crosscheck.generated_programs import GeneratedProgram, generate
+from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, GeneratedProgram, generate
 
 BRUTE_MAX = 1500
 """Programs with more interleavings are left out, and counted: they take too long."""
@@ -119,6 +119,12 @@ def compare_generated(program: GeneratedProgram, most: int = BRUTE_MAX) -> Cross
     )
 
 
+def programs_at(number: int) -> list[GeneratedProgram]:
+    """The program with this number; with each round of flavours one in which threads wait for values, too."""
+    more = [generate(number, awaits=True)] if number % len(FLAVOURS) == 0 else []
+    return [generate(number), *more]
+
+
 def source_hash() -> str:
     """A hash of the source on which the result depends."""
     digest = hashlib.blake2b(digest_size=8)
@@ -142,7 +148,6 @@ class CrosscheckProgress:
 
     def add(self, found: CrosscheckResult) -> None:
         """Count one program."""
-        self.at += 1
         if found.too_large:
             self.large += 1
             return
@@ -195,12 +200,13 @@ def main(argv: list[str] | None = None) -> int:
         tally = CrosscheckProgress.load(options.resume, options.first)
     out_of_time = False
     while tally.agreed < options.programs and not out_of_time:
-        program = generate(tally.at)
-        found = compare_generated(program, options.largest)
-        if found.wrong:
-            print(f"{program}\nWRONG: {found.wrong}")
-            return 1
-        tally.add(found)
+        for program in programs_at(tally.at):
+            found = compare_generated(program, options.largest)
+            if found.wrong:
+                print(f"{program}\nWRONG: {found.wrong}")
+                return 1
+            tally.add(found)
+        tally.at += 1
         now = time.monotonic()
         out_of_time = options.seconds is not None and now - begun > options.seconds
         if now - reported > 2 or tally.agreed == options.programs or out_of_time:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from seriatim_models.explorer.model.operations import (
     Acquire,
     Add,
+    Await,
     CompareAndSet,
     FetchAdd,
     Get,
@@ -47,7 +48,8 @@ Clock = dict[int, int]
 """Number of a thread -> how much of that thread is known; what is not there is 0."""
 
 RECEIVING = frozenset(
-    op.code for op in (Get, Swap, FetchAdd, CompareAndSet, Acquire, Reacquire, TryAcquire, Permit)
+    op.code
+    for op in (Get, Await, Swap, FetchAdd, CompareAndSet, Acquire, Reacquire, TryAcquire, Permit)
 )
 PASSING_ON = frozenset(
     op.code for op in (Set, Swap, FetchAdd, CompareAndSet, Add, Release, Wait, Restore)

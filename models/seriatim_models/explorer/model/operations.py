@@ -785,6 +785,51 @@ class CallBoundary(Operation):
         return f"record {self.ev} {self.args.get('ph', '')}"
 
 
+class Await(Operation):
+    """Read a cell when its value passes a test: what a loop does that reads until then, as one step.
+
+    What can disable it is not one kind of step but some writes, others not; so it is no `takes` that says which, but
+    the test itself (see `dpor`).
+    """
+
+    __slots__ = ("test",)
+    code = 20
+    repeatable = True
+    free = False
+    blocking = True
+
+    def __init__(self, obj: Shared, test: Callable[[Any], object]) -> None:
+        self.obj = obj
+        self.test = test
+
+    def passes(self, value: Any) -> bool:
+        """Whether a value passes; one for which the test raises does, so that the thread is told."""
+        try:
+            return bool(self.test(value))
+        except Exception:
+            return True
+
+    def ready(self, thread: Thread) -> bool:
+        return self.passes(self.obj.value)
+
+    def touch(self) -> Footprint:
+        return self.obj.reads  # type: ignore[no-any-return]
+
+    def touch_at(self, value: Any) -> Footprint | None:
+        return self.obj.reads if self.passes(value) else None
+
+    def run(self, thread: Thread, alternative: int) -> Any:
+        self.test(self.obj.value)
+        return self.obj.value
+
+    def describe(self) -> str:
+        return f"{self.obj.name}.wait_until(...)"
+
+    def waits_for(self) -> str:
+        """The value that does not pass."""
+        return f"waits until {self.obj.name}, which is {shown(self.obj.value)}, has another value"
+
+
 def combinations(n: int, k: int) -> int:
     """Binomial coefficient of n and k, at least 1."""
     count = 1

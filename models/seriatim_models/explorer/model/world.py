@@ -18,6 +18,7 @@ from seriatim_models.explorer.model.operations import (
     WRITE,
     Acquire,
     Add,
+    Await,
     CallBoundary,
     Choose,
     CompareAndSet,
@@ -148,6 +149,15 @@ class ControlledCell(Shared, Generic[T]):
     def get_and_add(self: ControlledCell[int], amount: int) -> int:
         """Add `amount` and return the value before; one step."""
         return cast(int, _do(self.ex, FetchAdd(self, amount)))
+
+    def wait_until(self, test: Callable[[T], object]) -> T:
+        """Wait until the value passes `test`, and return it; one step.
+
+        It stands for a loop that reads the cell until then, which has a schedule for each number of times that it may
+        read in vain. `test` looks at the value alone. Raises `Misuse` if the cell is one to which `add` adds, for which
+        of the additions came first is not seen: use `get_and_add`.
+        """
+        return cast(T, _do(self.ex, Await(self, test)))
 
     def add(self: ControlledCell[int], amount: int) -> None:
         """Add `amount` without looking at the value, so that two additions commute; one step."""

@@ -28,6 +28,11 @@ release the acquire cannot happen. That is asked of the operation itself (`touch
 that its object has before e (plus what commuting additions of v give).
 Executions in which threads are stuck are maximal too, and their announced operations are looked at as well.
 
+**Waiting for a value** (`Await`: a loop that reads until its test passes, as one step). Whether a write disables it,
+only its test says, and the last write that it could have come before need not be the last one. So of each write to its
+cell that does not happen before what is in front of it, it is asked whether the value before that write passes; if so
+it is put there. Additions that commute have no such value, as it depends on those beside them: `Misuse`.
+
 **Choices.** A step with k alternatives is a race with itself: its other alternatives are left as branches,
 after notdep(e, E) also.
 
@@ -44,9 +49,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
+from seriatim_models.explorer.errors import CHANCE, Misuse, NondeterministicProgram
 from seriatim_models.explorer.model.execution import PATIENCE, Execution, going_on
-from seriatim_models.explorer.model.operations import Footprint, Operation, Reacquire, Thread, Wake
+from seriatim_models.explorer.model.operations import (
+    Await,
+    Footprint,
+    Operation,
+    Reacquire,
+    Thread,
+    Wake,
+)
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.foata import digest_of, normal_form
@@ -130,6 +142,8 @@ class DporSearch:
         self.races: list[tuple[int, list[int]]] = []
         """Earlier steps with which a step races; ~i for a step i that may have disabled it."""
         self.choices: list[tuple[int, int]] = []
+        self.awaits: list[tuple[int, int]] = []
+        """Steps that waited for a value, each with what happens before it in its thread."""
         """How many alternatives a step had, where it had more than one."""
         self._independent: dict[int, tuple[int, int]] = {}
         """notdep of the steps that have been asked for, among so many steps of the path."""
@@ -234,7 +248,7 @@ class DporSearch:
             self.marks,
         ):
             del about[depth:]
-        for some in (self.races, self.choices):
+        for some in (self.races, self.choices, self.awaits):
             while some and some[-1][0] >= depth:
                 some.pop()
         earlier = (1 << depth) - 1
@@ -420,6 +434,9 @@ class DporSearch:
         if after >= 0:
             past |= self.pasts[after]
             level = max(level, self.levels[after])
+        if isinstance(op, Await):
+            self.awaits.append((len(self.pasts), past))
+            return past, level
         # The last step that took the object of a blocking operation, unless it happens before.
         if op.blocking:
             i = self.takers[op.obj.index].bit_length() - 1
@@ -438,6 +455,10 @@ class DporSearch:
             for alternative in range(alternatives):
                 if alternative != step.alternative:
                     self._reverse(i, self._notdep(i), step.tid, alternative, step.footprint)
+        for j, past in self.awaits:
+            op = self.ops[j]
+            assert isinstance(op, Await)
+            self._wait_before(op, self.path[j].tid, past, j)
         for thread in ex.threads:
             if thread.op is not None and thread.op.blocking:
                 self._reverse_blocked(thread, thread.op)
@@ -481,6 +502,11 @@ class DporSearch:
 
     def _reverse_blocked(self, thread: Thread, waiting: Operation) -> None:
         """Leave a branch in which an operation that is blocked at the end happens before what disabled it."""
+        if isinstance(waiting, Await):
+            last = thread.latest
+            past = self.pasts[last] if last >= 0 else 0
+            self._wait_before(waiting, thread.tid, past, len(self.path))
+            return
         if isinstance(waiting, Wake):
             touch = waiting.obj.adds
             i = -1 if waiting.again.woken is None else waiting.again.woken[0]
@@ -496,6 +522,23 @@ class DporSearch:
         past = (self.pasts[last] if last >= 0 else 0) | (self.pasts[after] if after >= 0 else 0)
         if not past >> i & 1:
             self._reverse(i, self._notdep(i), thread.tid, 0, touch)
+
+    def _wait_before(self, op: Await, tid: int, past: int, end: int) -> None:
+        """Leave a branch for each write before step `end` that a thread could have stopped waiting before.
+
+        `past` is what happens before it in its thread. Raises `Misuse` where additions commute.
+        """
+        reads, adds = op.obj.reads, op.obj.adds
+        if any(self.steps_at[key] for key in adds.keys):
+            raise Misuse(
+                f"{op.obj.name} is waited for and added to: use get_and_add instead of add"
+            )
+        writes = 0
+        for key in reads.rivals:
+            writes |= self.steps_at[key]
+        for i in bits_of(writes & ((1 << end) - 1) & ~past):
+            if op.passes(self.values[i]):
+                self._reverse(i, self._notdep(i), tid, 0, reads)
 
     def _reverse(self, i: int, steps: int, tid: int, alternative: int, touch: Footprint) -> None:
         """Leave the wakeup sequence `steps` then (tid, alternative) at node i, unless it has been or will be seen."""

@@ -17,7 +17,7 @@ from seriatim_models.explorer.model.attributes import (
     Observed,
     observed_classes,
 )
-from seriatim_models.explorer.model.guard import guarded
+from seriatim_models.explorer.model.guard import explores_own_code, guarded
 from seriatim_models.explorer.model.program import (
     Limits,
     Program,
@@ -402,7 +402,8 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         result.verdict = "inconclusive"
         reason = f"stopped by {runner.spent}" if runner.spent else "a sample, not all"
         if runner.spin:
-            reason += f"; {runner.spin} (block on a condition instead, or bound the loop)"
+            other = "" if explores_own_code() else " or by wait_until of the cell"
+            reason += f"; {runner.spin} (block on a condition{other} instead, or bound the loop)"
         result.why = f"nothing was wrong in {_many(result)}, but that is not everything: {reason}"
     if runner.split is not None:
         result.why += f"; {runner.split}"

@@ -4,7 +4,7 @@
 - ``quiescent``: only daemons still wait, and they may;
 - ``deadlock``: threads wait for each other in a cycle of locks and joins, or for a lock that nobody will release;
 - ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
-- ``starved``: a thread waits for a permit that nobody will give;
+- ``starved``: a thread waits for a permit that nobody will give, or a value that nobody will write;
 - ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of the bounded search;
 - ``livelock``: the threads repeat a cycle of steps that changes nothing (see `cycles`);
 - ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
@@ -13,7 +13,14 @@
 from __future__ import annotations
 
 from seriatim_models.explorer.model.execution import Execution, Notification
-from seriatim_models.explorer.model.operations import Acquire, Join, Permit, Reacquire, Thread
+from seriatim_models.explorer.model.operations import (
+    Acquire,
+    Await,
+    Join,
+    Permit,
+    Reacquire,
+    Thread,
+)
 
 STUCK = ("deadlock", "lost wake-up", "starved", "livelock")
 """The ends that are violations unless the caller allows them."""
@@ -47,7 +54,7 @@ def _kind(thread: Thread) -> str:
         return "limited" if op.limited else "condition"
     if getattr(op, "limited", False):
         return "limited"
-    if isinstance(op, Permit):
+    if isinstance(op, Permit | Await):
         return "permit"
     if isinstance(op, Join):
         return "join"
