@@ -326,7 +326,8 @@ def settled_with_anothers(several: bool) -> Recording:
 
 def tried_too_often(parks: bool) -> Recording:
     r = Recording()
-    r.declare(**({"max_attempts": 2} if parks else {}))
+    attempts = {"max_attempts": 2} if parks else {}
+    r.declare("q", **attempts)
     r.publish("m1")
     polled(r, "m1", "w1", attempt=2)
     empty(r)
@@ -367,7 +368,7 @@ def taken_by_a_poll_without_an_answer(unanswered: bool) -> Recording:
 
 def group_of_workers(**args: float) -> Recording:
     r = Recording()
-    r.declare(groups="held", **args)
+    r.declare("q", groups="held", **args)
     for m, by in (("m1", "w1"), ("m2", "w2")):
         r.publish(m)
         polled(r, m, by, key="k")
