@@ -20,8 +20,8 @@ from seriatim_models.matrix.queue_scenes import (
     QueueMatrixScene,
     QueueSystem,
 )
-from seriatim_models.matrix.scene import Invocation, MatrixSystem
-from seriatim_models.matrix.states import edge_problem, explore_path
+from seriatim_models.matrix.scene import MatrixSystem
+from seriatim_models.matrix.states import edge_problem
 from seriatim_models.matrix.work import PairBatch, PairData, do
 from seriatim_models.programs import MUTANTS
 from seriatim_models.programs.base import Mutants
@@ -253,6 +253,50 @@ def test_who_passed_a_held_message_may_take_a_later_one_and_nothing_else(
     assert not run_pair(of, LIB, pair).problem
 
 
+BESIDE_A_JOB = "settle holding: enqueue m2; {} A m1 | job"
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (
+            "release",
+            """                self._announce(entry)
+        return ok
+""",
+            """                self._announce(entry)
+            ok = entry.available() is not None
+        return ok
+""",
+        ),
+        (
+            "dequeue",
+            """                self._announce_group(entry.message.group)
+        return ok
+
+    @operation
+    def check_message_status(""",
+            """                self._announce_group(entry.message.group)
+            ok = self._job_pending.get()
+        return ok
+
+    @operation
+    def check_message_status(""",
+        ),
+    ],
+    ids=["released-and-taken-again-is-false", "dequeued-while-no-job-is-pending-is-false"],
+)
+def test_a_call_beside_a_job_returns_what_it_did(call: str, old: str, new: str) -> None:
+    """What a job delivers step by step says nothing of what another call returns."""
+    assert source("queue").count(old) == 1
+    wrong = modules_with("queue", source("queue").replace(old, new))
+    of = without_properties(PUSH_SYSTEM)
+    pair = PairData.read(BESIDE_A_JOB.format(call), PUSH_SYSTEM).pair(of)
+    problem = run_pair(of, wrong, pair, right=LIB).problem
+    assert problem.startswith(f"outcome: returned is {{'{call} A m1': 'False'")
+    assert not run_pair(of, LIB, pair).problem
+
+
 def test_a_difference_names_what_differs() -> None:
     assert difference({"a": 1, "b": 2}, [{"a": 1, "b": 3}, {"a": 2, "b": 3}]).startswith(
         "b is 2, and 3 in order"
@@ -367,27 +411,3 @@ def test_an_edge_of_a_mutant_is_compared_with_the_same_edge_of_the_right_referen
     problem = edge_problem(of, edge.state, edge.offer, wrong, LIB)
     assert problem.startswith("outcome: m1 is ACQUIRED by A, and AVAILABLE over the right")
     assert not edge_problem(of, edge.state, edge.offer, LIB, LIB)
-
-
-SERVED_BY_A_JOB = ("enqueue m1", "subscribe A", "job", "subscribe B")
-
-
-def test_a_push_begins_behind_whom_a_job_served_last() -> None:
-    """Strict Ordering begins behind the last subscription that the queue was known to have delivered for.
-
-    A mistake by hand that no program shows, and the single calls of the matrix from states of four calls on.
-    """
-    old = """                self._last_delivered.set(consumer.in_all)
-"""
-    new = """                if path != "job":
-                    self._last_delivered.set(consumer.in_all)
-"""
-    assert source("queue").count(old) == 1
-    wrong = modules_with("queue", source("queue").replace(old, new))
-    of = without_properties(PUSH_SYSTEM)
-    two = next(u for u in of.universes if u.name == "two-two")
-    state = explore_path(of, two, LIB, [Invocation.read(call) for call in SERVED_BY_A_JOB])
-    offer = next(o for o in state.offers if str(o.invocation) == "enqueue m2")
-    problem = edge_problem(of, state, offer, wrong, LIB)
-    assert problem.startswith("outcome: m2 is ACQUIRED by A, and ACQUIRED by B")
-    assert not edge_problem(of, state, offer, LIB, LIB)

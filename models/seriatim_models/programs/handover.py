@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from seriatim.queue import Consumer, QueueEntry
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.scene import HandoverScene
 
@@ -158,6 +159,30 @@ def handover_sessions_in_turn(scene: HandoverScene) -> None:
     """
     second = scene.new_target(scene.new_session(scene.connection, "other session"), "other target")
     scene.two_for_each(scene.target, second)
+    scene.io_threads("io")
+
+
+@scenario("WK-12", traces=1)
+def handover_waits_in_turn(scene: HandoverScene) -> None:
+    """A target has a message for each of its two consumers, and one that waits for its turn is notified once more.
+
+    Bounds: Sequential: one session with three targets, three messages, all there, one IO thread, which notifies the
+    target that waits while it sends for another one. That has no consumer, so it takes nothing in its turn.
+    """
+    (q1, q2), session = scene.queues, scene.session
+    waits = scene.new_target(session, "waits")
+
+    class Notifying(scene.lib.ConsumerTarget):  # type: ignore[misc, name-defined]  # of the reference under test
+        def send(self, consumer: Consumer, entry: QueueEntry) -> None:
+            super().send(consumer, entry)
+            session.notify_work(waits)
+
+    two, one = scene.target, Notifying(session, "one")
+    two.consumers = [q1.subscribe("A", two), q2.subscribe("B", two)]
+    one.consumers = [q1.subscribe("C", one)]
+    for q, id in ((q2, "m1"), (q1, "m2"), (q1, "m3")):
+        q.enqueue(scene.message(id))
+    session.notify_work(waits)
     scene.io_threads("io")
 
 

@@ -315,6 +315,19 @@ def push_turns_kept(scene: PushScene) -> None:
     scene.spawn(publish, name="P")
 
 
+@scenario("SO-7", traces=1, executor=False)
+def push_turns_behind_a_job(scene: PushScene) -> None:
+    """A job serves a consumer; another one subscribes, and the next message is its.
+
+    Bounds: Sequential; two consumers without limits, one message that waits for the job and one that is pushed.
+    """
+    scene.enqueue("m1")
+    scene.subscribe("A")
+    scene.run_job()
+    scene.subscribe("B")
+    scene.publish("m2")
+
+
 @scenario("ES-5 WK-1", traces=1, executor=False)
 def push_turns_unaided(scene: PushScene) -> None:
     """Messages are pushed to two consumers that are ready; the executor waits for a job, and none is asked for.

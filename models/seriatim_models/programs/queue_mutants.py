@@ -1463,6 +1463,20 @@ mutant(
 )
 
 mutant(
+    id="jobs-keep-no-turn",
+    killed_by="SO-7",
+    program="push-turns-behind-a-job",
+    steps=20,
+    origin=ORDERING + ", Enqueing, whose start is the last subscription that was delivered for",
+    title="a job does not note whom it served, and the next push begins where it did before",
+    diff="""
+-                self._last_delivered.set(consumer.in_all)
++                if path != "job":
++                    self._last_delivered.set(consumer.in_all)
+""",
+)
+
+mutant(
     id="served-until-dry",
     killed_by="WK-10",
     program="handover-turns",
@@ -1509,6 +1523,43 @@ mutant(
 -            self._targets.add(target)
 +        while target is not None and target.process():
 +            pass
+""",
+)
+
+mutant(
+    id="turn-for-each-consumer",
+    killed_by="WK-12",
+    program="handover-waits-in-turn",
+    steps=209,
+    origin=INTERACTIONS + ", step 10",
+    title="a target takes a message for each of its consumers in one turn, while another target waits",
+    diff="""
++        served = False
+         for _ in range(len(self.consumers)):
+@@
+-            if queue.deliver_single_message(consumer) is not None:
+-                return True
+-        return False
++            served = queue.deliver_single_message(consumer) is not None or served
++        return served
+""",
+)
+
+mutant(
+    id="notified-again-goes-last",
+    killed_by="WK-12",
+    program="handover-waits-in-turn",
+    steps=219,
+    origin=INTERACTIONS + ", steps 5 and 6: who waits is added once",
+    title="whoever is notified while it waits goes to the end of the set, and loses its turn",
+    diff="""
+-            if item in waiting:
+-                return False
+-            if self._waiting.compare_and_set(waiting, (*waiting, item)):
+-                return True
++            others = tuple(each for each in waiting if each is not item)
++            if self._waiting.compare_and_set(waiting, (*others, item)):
++                return item not in waiting
 """,
 )
 

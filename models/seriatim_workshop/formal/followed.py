@@ -14,11 +14,17 @@ from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.theory import SYSTEMS, Claim, TransitionSystem, load
 
 TURNS = "whose turn it is among a target's consumers is outside: `handover` knows targets, not their consumers (WK-10)"
+BEGINS = (
+    "with whom a push begins is outside: in no system does the list of all have an order (SO-7)"
+)
+MESSAGES = "how many messages a target takes in a turn is outside of `handover` (WK-12)"
 ACCEPTED = {
-    "starts-at-the-head": "with whom a push begins is outside: in no system does the list of all have an order (SO-7)",
+    "starts-at-the-head": BEGINS,
+    "jobs-keep-no-turn": BEGINS,
     "served-until-dry": TURNS,
     "turns-by-number": TURNS,
-    "target-until-dry": "how many messages a target takes in a turn is outside of `handover` (WK-12)",
+    "target-until-dry": MESSAGES,
+    "turn-for-each-consumer": MESSAGES,
     "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",
     "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",
     "job-for-what-is-gone": "a job too many is no step that a system forbids",

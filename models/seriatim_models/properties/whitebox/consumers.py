@@ -380,32 +380,36 @@ class Credit:
 
 @dataclass(frozen=True)
 class Pushed:
-    """A delivery on enqueue."""
+    """A delivery on enqueue that met nothing else."""
 
+    begun: int
+    """When its enqueue began."""
     given: Event
-    to: str
+    to: ConsumerHistory
     entry: EntryHistory
+    behind: ConsumerHistory
+    """Who had been served last by then."""
 
 
 class Pushes:
-    """The runs of deliveries on enqueue, by a sweep over a push queue.
+    """The deliveries on enqueue of a push queue that met nothing else, and behind whom each began, by a sweep.
 
-    A delivery belongs to a run if, from the beginning of its enqueue on, no other enqueue was under way, nothing else
-    was available, and no thread was about to store that it had served a consumer. Any other delivery ends the run,
-    and so does a message that is shown to a browser and not delivered: the queue then goes on behind the browser.
+    From the beginning of its enqueue on no other one was under way, nothing else was available, nobody else was served,
+    and no thread was about to store whom it had served. Who is shown a message, and does not take it, is served, too.
     """
 
     def __init__(self, h: Replay, q: str) -> None:
         self.h = h
         self.q = q
-        self.runs: list[list[Pushed]] = []
+        self.found: list[Pushed] = []
         self._waiting: set[str] = set()
-        self._open: dict[str, bool] = {}
-        """By message whose enqueue is under way: whether it was alone so far."""
-        self._shown = ""
-        """The message that an enqueue has shown to a browser and not delivered yet."""
+        self._open: dict[str, tuple[int, ConsumerHistory | None]] = {}
+        """By message whose enqueue is under way and met nothing so far: when it began, and who had been served last."""
+        self._under_way: set[str] = set()
+        self._last: ConsumerHistory | None = None
+        """Who was served last; None if nobody was, or if two threads stored it at once."""
         self._storing: set[str] = set()
-        """Threads that have delivered and perhaps not stored whom they served."""
+        """Threads that have served somebody and perhaps not stored whom."""
         for e in h.events:
             self._see(e)
 
@@ -420,13 +424,14 @@ class Pushes:
         elif entry is None or entry.q != self.q:
             return
         elif e.ev == "enqueue" and e.ph == "invoke":
-            self._open[e.m] = not (self._open or self._waiting or self._storing)
-            if len(self._open) > 1:
-                self._open = dict.fromkeys(self._open, False)
+            if self._under_way or self._waiting or self._storing:
+                self._open.clear()
+            else:
+                self._open[e.m] = (e.i, self._last)
+            self._under_way.add(e.m)
         elif e.ev == "enqueue":
+            self._under_way.discard(e.m)
             self._open.pop(e.m, None)
-            if self._shown == e.m:
-                self.runs.append([])
         elif e.ev == "entry_cas":
             self._state_of(e.m, e.i)
         elif e.ev in ("deliver", "browse"):
@@ -436,86 +441,73 @@ class Pushes:
         if self.h.entries[m].state.at(i) == ("AVAILABLE", ""):
             self._waiting.add(m)
             if len(self._waiting) > 1:
-                self._open = dict.fromkeys(self._open, False)
+                self._open.clear()
         else:
             self._waiting.discard(m)
 
-    def _alone(self, entry: EntryHistory, e: Event) -> bool:
-        """Whether the entry is delivered or shown by its own enqueue, which has met nothing else."""
-        attempt, op = self.h.call_at(e.i), entry.enqueued
-        general = attempt is not None and catalogue.path.get(attempt.first, "") == "general"
-        mine = op is not None and op.proc == e.proc
-        return general and mine and self._open.get(entry.m, False)
-
     def _served(self, entry: EntryHistory, e: Event) -> None:
-        alone = self._alone(entry, e)
-        if not alone:
-            self.runs.append([])
-        if alone and e.ev == "deliver":
-            if not self.runs:
-                self.runs.append([])
-            self.runs[-1].append(Pushed(e, catalogue.sub(e), entry))
-        self._shown = e.m if alone and e.ev == "browse" else ""
+        attempt, op = self.h.call_at(e.i), entry.enqueued
+        path = catalogue.path.get(attempt.first, "") if attempt is not None else ""
+        if attempt is None or path == "pull":
+            return  # no turn of the queue's
+        met_nothing = self._open.get(entry.m)
+        if path != "general" or op is None or op.proc != e.proc:
+            self._open.clear()
+        elif met_nothing is not None and e.ev == "deliver":
+            begun, behind = met_nothing
+            if attempt.by is not None and behind is not None:
+                self.found.append(Pushed(begun, e, attempt.by, entry, behind))
+        self._last = None if self._storing - {e.proc} else attempt.by
         self._storing.add(e.proc)
 
 
 class So7(OnReplay):
-    """A case is a consumer that was ready while another was served twice on enqueue."""
+    """A case is a consumer that was ready while another was served on enqueue."""
 
     id = "SO-7"
     sentence = (
-        "A push begins behind the consumer that was served last: of n consumers that are ready all the while, each "
-        "gets one of any n messages that are delivered on enqueue, one after the other and with nothing else waiting."
+        "A push begins behind the consumer that was served last, on enqueue or by a job: if nothing else waits or is "
+        "under way, the first from there on, in the order of registration, that is ready gets the message."
     )
     source = "Strict Ordering, where the search for a subscription starts, for fairness"
     case_events = PUSH_QUEUE
 
     def cases(self, h: Replay, bad: Violations) -> int:
-        if len(h.named("deliver")) < 2 or len(h.consumers) < 2:
+        if len(h.named("deliver", "browse")) < 2 or len(h.consumers) < 2:
             return 0
         tested = 0
-        linked = {
-            consumer_of(catalogue.node(e)): e.i
-            for e in h.named("link")
-            if catalogue.list_name(e).endswith(".All")
-        }
-        credits = {name: Credit(consumer) for name, consumer in h.consumers.items()}
-        sweeps = [Pushes(h, q) for q in h.queues if h.kind(q) == "push"]
-        for run in (run for pushes in sweeps for run in pushes.runs):
-            served: dict[str, int] = {}
-            for n, now in enumerate(run):
-                k = served.get(now.to)
-                served[now.to] = n
-                if k is None:
-                    continue
-                between = run[k + 1 : n + 1]
-                got = {push.to for push in between}
-                for name, consumer in h.consumers.items():
-                    if name == now.to or linked.get(name, inf) > run[k].given.i:
-                        continue
-                    if self._ready(consumer, credits[name], run[k].given.i, between):
-                        tested += 1
-                        if name not in got:
-                            why = (
-                                f"{now.to} was given {run[k].entry.m} and {now.entry.m}, "
-                                f"and {name}, which was ready, none from there to here"
-                            )
-                            bad.append((why, [run[k].given, now.given]))
+        for push in (p for q in h.queues if h.kind(q) == "push" for p in Pushes(h, q).found):
+            turn = self._turn(push, push.to)
+            for consumer in h.subscriptions:
+                if consumer is not push.to and self._ready(consumer, push):
+                    tested += 1
+                    if self._turn(push, consumer) < turn:
+                        why = (
+                            f"{push.to.name} was given {push.entry.m}, and {consumer.name}, which was ready, "
+                            f"comes first behind {push.behind.name}, which was served last"
+                        )
+                        bad.append((why, [push.given]))
         return tested
 
     @staticmethod
-    def _ready(consumer: ConsumerHistory, credit: Credit, since: int, pushes: list[Pushed]) -> bool:
-        """Whether a consumer would have taken any of the messages, from an index to the last of their deliveries."""
-        until = pushes[-1].given.i
+    def _turn(push: Pushed, consumer: ConsumerHistory) -> tuple[bool, float]:
+        """Whose turn is earlier has the smaller one: first those behind whom was served last, then the others."""
+        return (consumer.registered <= push.behind.registered, consumer.registered)
+
+    @staticmethod
+    def _ready(consumer: ConsumerHistory, push: Pushed) -> bool:
+        """Whether a consumer would have taken the message at any moment from its enqueue to its delivery."""
+        since, until = push.begun, push.given.i
+        entry = push.entry
         return (
             consumer.acquires
+            and consumer.registered <= since
             and consumer.until > until
+            and consumer.selects(entry)
             and consumer.wants.held(True, since, until)
-            and credit.least(since, until) > 0
-            and all(
-                consumer.selects(push.entry) and not push.entry.group and not push.entry.expires
-                for push in pushes
-            )
+            and Credit(consumer).least(since, until) > 0
+            and not entry.group
+            and not entry.expires
         )
 
 
