@@ -145,6 +145,8 @@ def nearly_regular(choose: Choose, size: int, strange: int) -> list[Event]:
     autoack = choose.one([None, None, False, True])
     confirms = choose.one([True, True, False])
     polls = choose.one([True, False])
+    faulty = choose.one([True, False, False])
+    """Whether the system is ended and started again, and what was settled may come back."""
     chans = [{"conn": c, "ch": n, "gen": g} for c in ("a", "b") for n in (1, 2) for g in (None, 1)]
     by: list[dict[str, Any]] = [*chans, {"ctag": "alone"}, {"proc": "worker"}]
     out: list[Event] = []
@@ -219,8 +221,16 @@ def nearly_regular(choose: Choose, size: int, strange: int) -> list[Event]:
             case _:
                 pass
 
+    for q in ("q", "r") if faulty else ():
+        kept = {"survives": ["kill"], "settled": choose.one([["kill"], ["kill"], []])}
+        add("declare", q=q, args=kept)
     for _ in range(size):
         m = f"m{choose.number(0, 5)}"
+        if faulty and choose.number(0, 9) == 0:
+            for ph in ("invoke", "ok"):
+                add(GAP, ph, args={"fault": "kill"})
+            if state.get(m) in ("settled", "over"):
+                state[m] = "back"
         if choose.number(1, 100) <= strange:
             anything(m)
             continue
@@ -250,7 +260,11 @@ def nearly_regular(choose: Choose, size: int, strange: int) -> list[Event]:
                     state[m] = "back"
                     continue
                 requeue = None if ev == "ack" else choose.one([True, True, False])
-                add(ev, "invoke", ms=[m], q=home[m], requeue=requeue, **held_by[m])
+                what = {"ms": [m], "q": home[m], "requeue": requeue, **held_by[m]}
+                op = len(out) if faulty else None
+                add(ev, "invoke", op=op, **what)
+                if faulty and choose.number(0, 4):
+                    add(ev, "ok", op=op, **what)
                 state[m] = "back" if requeue else "settled"
             case "settled":
                 if confirms:

@@ -23,6 +23,7 @@ from seriatim_models.properties.columnar.batch_columns import Coded, coded, colu
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
+    ANSWERED,
     BORN,
     CONFIRMED,
     GENERAL,
@@ -116,8 +117,9 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
     kind[settles & (ev.among("ack") | ~flags(column_of(batch, "requeue"), True))] = SETTLED
     kind[settles & ~q_some] = OTHER
-    answered = ph.among("ok") & worker
-    kind[ev.among(*SETTLES) & (ph.among("fail", "info") | (answered & ~lone))] = OTHER
+    answered = ph.among("ok") & ~lone
+    kind[ev.among("ack") & answered] = ANSWERED
+    kind[ev.among(*SETTLES) & (ph.among("fail", "info") | (answered & worker))] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
 
@@ -218,7 +220,7 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
     worker = ~present(batch, "ch")
     listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
-    nothing = (listed == 0) & (began | worker)
+    nothing = (listed == 0) & (began | worker | ev.among("ack"))
     sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
     poll = ev.among("get") & coded(batch, "m").among("")
     at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)

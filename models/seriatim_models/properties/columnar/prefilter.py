@@ -51,6 +51,7 @@ from seriatim_models.properties.blackbox.naming import (
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
+    ANSWERED,
     BORN,
     CONFIRMED,
     OTHER,
@@ -289,7 +290,9 @@ class Prefilter:
         self._take_general(general)
         if len(rows.n):
             self._published |= rows.publishes_begin
-            self._advance_messages(rows)
+        steps = rows.only(rows.kind != ANSWERED)
+        if len(steps.n):
+            self._advance_messages(steps)
             self._opens.tidy()
 
     def _take_general(self, general: Sequence[tuple[int, Event]]) -> None:
@@ -410,8 +413,9 @@ class Prefilter:
         wrong |= acquired & (was == SETTLED)
         wrong |= held & (self._end[who] >= n)
         wrong |= ~acquired & ((was != ACQUIRED) | (who != by))
-        if self._kept.gaps:
-            gaps = np.array(self._kept.gaps)
+        # A fault, of which P1 knows what it may do, is a gap to P2 and P3.
+        if kept := [*self._kept.gaps, *(f.pos for f in self._kept.traffic.faults)]:
+            gaps = np.sort(kept)
             wrong |= again & (np.searchsorted(gaps, earlier) != np.searchsorted(gaps, n))
         bad[of[wrong]] = True
 

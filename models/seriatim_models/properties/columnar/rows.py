@@ -36,8 +36,10 @@ Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Smalls = npt.NDArray[np.int8]
 
-SENT, CONFIRMED, BORN, REFUSED, ACQUIRED, RELEASED, SETTLED, OTHER = range(8)
-"""Kinds of rows. `BORN` is sent and confirmed at once; `OTHER` any other event that names the message."""
+SENT, CONFIRMED, BORN, REFUSED, ACQUIRED, RELEASED, SETTLED, OTHER, ANSWERED = range(9)
+"""Kinds of rows. `BORN` is sent and confirmed at once; `ANSWERED` is the answer to an acknowledgement, which is no step
+of its message and shows what outlives a fault; `OTHER` any other event that names the message.
+"""
 
 SURELY = 2
 """Marked redelivered, and recorded where nothing is missed: all that was handed out before was seen."""
@@ -53,7 +55,7 @@ def is_general(event: Event) -> bool:
     is known, may cover what was not seen, has no effect or began nobody knows when, and a poll that names no message.
     """
     if event.ev in SETTLES:
-        nothing = not event.ms and (began(event) or _worker(event))
+        nothing = not event.ms and (began(event) or _worker(event) or event.ev == "ack")
         return (
             bool(event.multiple) or nothing or event.ph in ("fail", "info") or answer_alone(event)
         )
@@ -211,7 +213,9 @@ def _kind(event: Event) -> int:
         if event.ph in ("fail", "info"):
             return OTHER
         if not began(event):
-            return OTHER if _worker(event) else -1  # without a session it is what shows the effect
+            if _worker(event):
+                return OTHER  # without a session it is what shows the effect
+            return ANSWERED if ev == "ack" else -1
         if not event.q:
             return OTHER
         if ev == "ack" or event.requeue is False:
