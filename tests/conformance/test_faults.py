@@ -47,6 +47,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.properties import audit
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.columnar.evaluator import judge
 from seriatim_models.properties.standing import confirmed
 from seriatim_workshop.systems import chaos, servers
 from seriatim_workshop.systems.registry import SYSTEMS
@@ -499,6 +500,8 @@ def faulty(
 def verdict_of(events: list[Event]) -> Verdict:
     prop = Conservation()
     (finding,) = audit(events, [prop])
+    (by_columns,) = judge(events, [prop])
+    assert by_columns.verdict is finding.verdict
     return confirmed(prop, finding).verdict
 
 
@@ -737,6 +740,23 @@ def test_a_message_comes_again_after_a_fault_only_as_declared() -> None:
     assert verdict_of(again_after(["kill"], "ok")) is Verdict.VIOLATED
     assert verdict_of(again_after(["kill"], "info")) is not Verdict.VIOLATED
     assert verdict_of(again_after([], "ok")) is not Verdict.VIOLATED
+
+
+def test_what_was_dropped_is_settled_as_well() -> None:
+    dropped = [
+        msgspec.structs.replace(e, ev="nack", requeue=False) if e.ev == "ack" else e
+        for e in again_after(["kill"], "ok")
+    ]
+    assert verdict_of(dropped) is Verdict.VIOLATED
+
+
+def test_a_system_that_serves_before_its_fault_is_recorded_as_over_is_judged() -> None:
+    """Its clients are faster than who started it."""
+    *before, begun, over, again = again_after(["kill"], "ok")
+    opened = Event(i=0, ev="conn_open", lvl="api", conn="d")
+    assert verdict_of([*before, begun, opened, again, over]) is Verdict.VIOLATED
+    late = [*before[:-1], begun, before[-1], opened, again, over]
+    assert verdict_of(late) is not Verdict.VIOLATED  # it was answered while the system ended
 
 
 def test_a_message_may_come_again_from_the_other_side_of_a_partition() -> None:

@@ -260,7 +260,8 @@ class Conservation(LifecycleProperty):
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
             traffic.refuses |= ev in SETTLES and event.ph == "fail" and event.ch is None
-            if ev == "ack" and event.ph == "ok" and event.q in traffic.declared:
+            final = ev == "ack" or (ev in SETTLES and event.requeue is False)
+            if final and event.ph == "ok" and event.q in traffic.declared:
                 traffic.answered[command(event)] = PlacedEvent(pos, event)
         elif ev == "note":
             depth = event.args.get("depth")
@@ -386,12 +387,7 @@ class Conservation(LifecycleProperty):
             return self._came_back(summary, suspect, settled, faults)
         if summary.traffic.disturbed(settled.pos):
             return False  # two sides of a partition may both hand it out; it is not over
-        key = LifecycleKey(before.event.q, before.event.m)
-        returned = (
-            (before.event.lvl not in EXACT and key in summary.expired)
-            or any(not s.final for s in summary.swept(before, settled.pos))
-            or summary.swept_away(before, settled.pos)
-        )
+        returned = _returned(summary, before, settled)
         # Its own channel cannot have lost it without a word; so either way it was given what it had.
         voided = command(settled.event) in summary.voided
         effective = (_own(suspect) and not voided) or (
@@ -422,14 +418,21 @@ class Conservation(LifecycleProperty):
         faults: Sequence[PlacedEvent],
     ) -> bool:
         """The same if the system was ended and started in between: only what was answered counts, and only if the
-        queue declares that it survives. Nothing that was handed out before can arrive after.
+        queue declares that it survives. Nothing that was handed out before can arrive after. It may serve again before
+        the end of the fault is recorded: then what was answered before its beginning counts, and was handed out anew.
         """
+        before, after = suspect.before, suspect.after
         answered = summary.traffic.answered.get(command(settled.event))
-        back = any(f.event.ph == "ok" for f in faults)
+        ended = [f.pos for f in faults if f.event.ph == "ok"]
+        anew = bool(ended) or not (
+            summary.may_precede(after, before)
+            or _returned(summary, before, settled)
+            or _too_late(summary, settled, after)
+        )
         return (
-            back
+            anew
             and answered is not None
-            and answered.pos < min(f.pos for f in faults if f.event.ph == "ok")
+            and answered.pos < min(ended or [faults[0].pos])
             and all(_declared(summary, settled.event.q, "settled", f) for f in faults)
             and command(settled.event) not in summary.voided
             and not summary.copied(suspect.after.event)
@@ -444,7 +447,12 @@ class Conservation(LifecycleProperty):
         faults = [f for f in traffic.faults if settled.pos < f.pos < after.pos]
         if faults:
             shown = (traffic.answered[command(settled.event)], traffic.declared[settled.event.q])
-            return in_order([suspect.before, settled, after, *shown, *faults])
+            kept = (
+                []
+                if any(f.event.ph == "ok" for f in faults)
+                else summary.proof_that_kept(after, suspect.before)
+            )
+            return in_order([suspect.before, settled, after, *shown, *faults, *kept])
         took_effect = settled.event.ev in ACQUIRES or settled.event.lvl in EXACT or _own(suspect)
         effect = [] if took_effect else summary.sessions.proof(settled.by)
         if (answer := summary.confirmed.get(command(settled.event))) and not took_effect:
@@ -673,6 +681,16 @@ def _may_be_parked(traffic: Traffic, q: str, tails: Sequence[Sequence[Step]]) ->
         return True  # it may have been tried unseen
     tried = [s.event.attempt for tail in tails for s in tail if s.kind == ACQUIRED]
     return any(attempt is None or attempt >= most for attempt in tried)
+
+
+def _returned(summary: ConservationSummary, taken: Step, settled: Step) -> bool:
+    """Whether a message may have left its holder otherwise, before it was settled."""
+    key = LifecycleKey(taken.event.q, taken.event.m)
+    return (
+        (taken.event.lvl not in EXACT and key in summary.expired)
+        or any(not s.final for s in summary.swept(taken, settled.pos))
+        or summary.swept_away(taken, settled.pos)
+    )
 
 
 def _own(suspect: Suspect) -> bool:

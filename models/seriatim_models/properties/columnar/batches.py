@@ -97,6 +97,11 @@ def flags(column: pa.Array, nothing: bool) -> Bools:
     return np.asarray(pc.fill_null(column, nothing))
 
 
+def _final(batch: pa.RecordBatch, ev: Coded) -> Bools:
+    """Of each settlement, whether it is for good."""
+    return ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
+
+
 def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some: Bools) -> Ints:
     """Of each event what it says of the messages that it names; -1 for nothing."""
     ph = coded(batch, "ph")
@@ -115,10 +120,11 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     lone = np.asarray(column_of(batch, "op").is_null())
     settles = ev.among(*SETTLES) & (ph.among("", "invoke") | (ph.among("ok") & lone))
     kind[settles] = np.where(coded(batch, "dead").among(True)[settles], OTHER, RELEASED)
-    kind[settles & (ev.among("ack") | ~flags(column_of(batch, "requeue"), True))] = SETTLED
+    final = ev.among(*SETTLES) & _final(batch, ev)
+    kind[settles & final] = SETTLED
     kind[settles & ~q_some] = OTHER
     answered = ph.among("ok") & ~lone
-    kind[ev.among("ack") & answered] = ANSWERED
+    kind[final & answered] = ANSWERED
     kind[ev.among(*SETTLES) & (ph.among("fail", "info") | (answered & worker))] = OTHER
     kind[ev.among(*(TRAFFIC - ACQUIRES - SETTLES - {"publish"}))] = OTHER
     return kind
@@ -220,7 +226,7 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
     worker = ~present(batch, "ch")
     listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
-    nothing = (listed == 0) & (began | worker | ev.among("ack"))
+    nothing = (listed == 0) & (began | worker | _final(batch, ev))
     sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
     poll = ev.among("get") & coded(batch, "m").among("")
     at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)

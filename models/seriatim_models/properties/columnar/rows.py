@@ -37,8 +37,8 @@ Bytes = npt.NDArray[np.uint8]
 Smalls = npt.NDArray[np.int8]
 
 SENT, CONFIRMED, BORN, REFUSED, ACQUIRED, RELEASED, SETTLED, OTHER, ANSWERED = range(9)
-"""Kinds of rows. `BORN` is sent and confirmed at once; `ANSWERED` is the answer to an acknowledgement, which is no step
-of its message and shows what outlives a fault; `OTHER` any other event that names the message.
+"""Kinds of rows. `BORN` is sent and confirmed at once; `ANSWERED` is the answer to a settlement for good, which is no
+step of its message and shows what outlives a fault; `OTHER` any other event that names the message.
 """
 
 SURELY = 2
@@ -55,11 +55,16 @@ def is_general(event: Event) -> bool:
     is known, may cover what was not seen, has no effect or began nobody knows when, and a poll that names no message.
     """
     if event.ev in SETTLES:
-        nothing = not event.ms and (began(event) or _worker(event) or event.ev == "ack")
+        nothing = not event.ms and (began(event) or _worker(event) or _final(event))
         return (
             bool(event.multiple) or nothing or event.ph in ("fail", "info") or answer_alone(event)
         )
     return event.ev in GENERAL or (event.ev == "get" and not event.m)
+
+
+def _final(event: Event) -> bool:
+    """Whether a settlement is for good."""
+    return event.ev == "ack" or event.requeue is False
 
 
 def _worker(event: Event) -> bool:
@@ -215,10 +220,10 @@ def _kind(event: Event) -> int:
         if not began(event):
             if _worker(event):
                 return OTHER  # without a session it is what shows the effect
-            return ANSWERED if ev == "ack" else -1
+            return ANSWERED if _final(event) else -1
         if not event.q:
             return OTHER
-        if ev == "ack" or event.requeue is False:
+        if _final(event):
             return SETTLED
         return (
             OTHER if event.dead else RELEASED
