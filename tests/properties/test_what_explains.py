@@ -184,6 +184,20 @@ def settled_twice(refused: bool) -> Recording:
         r.add("ack", "invoke", dtag=1, **A)
     if refused:
         r.add("ch_close", err="406", **A)
+    r.alive("a")
+    return r
+
+
+def settled_twice_at_the_end(over: bool) -> Recording:
+    """What is recorded ends before the broker can have refused it: nothing that was asked later is answered."""
+    r = Recording()
+    given(r, "m1", A, dtag=1)
+    r.add("qos", "invoke", op=1, **A)
+    for _ in range(2):
+        r.add("ack", "invoke", dtag=1, **A)
+    r.add("qos", "ok", op=1, **A)
+    if not over:
+        r.alive("a")
     return r
 
 
@@ -423,6 +437,7 @@ def group_with_leases(over: bool) -> Recording:
         ("P2", channel_did_not_answer),
         ("P10", exclusive_did_not_answer),
         ("P8", settled_twice),
+        ("P8", settled_twice_at_the_end),
         ("P7", limited_later),
         ("P5", taken_where_lines_were_lost),
         ("P5", confirmed_where_lines_were_lost),

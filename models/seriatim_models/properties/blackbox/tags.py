@@ -16,6 +16,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 
 
 class Twice(msgspec.Struct, array_like=True):
@@ -25,6 +26,23 @@ class Twice(msgspec.Struct, array_like=True):
     given: Event
     first: Event
     second: Event
+    asked: list[Event] = []
+    """Calls of the channel that were begun after the second settlement, and are not answered yet."""
+    taken: list[Event] = []
+    """What shows that the second one was not refused: that it was answered, or a call that was begun after it."""
+
+    def take(self, event: Event) -> None:
+        """Take in what may show that the channel went on."""
+        if self.taken:
+            return
+        if event.ph == "invoke" and event.ev in _CALLS:
+            self.asked = [*self.asked[1 - ASKED_KEPT :], event]
+        elif event.ph == "ok" and not event.err:
+            call = next((e for e in self.asked if (e.ev, e.op) == (event.ev, event.op)), None)
+            if call is not None:
+                self.taken = [call, event]
+            elif event.ev in SETTLES and event.op is not None and _same(self.second, event):
+                self.taken = [event]
 
 
 class LeftOut(msgspec.Struct, array_like=True):
@@ -68,6 +86,8 @@ class Tags(msgspec.Struct):
     left_out: list[LeftOut] = []
 
 
+_CALLS = (ANSWERED | {"get"}) - {"conn_close"}
+ASKED_KEPT = 16  # calls of one channel, which has one at a time
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
 
 
@@ -82,7 +102,8 @@ class DeliveryTags(ChannelProperty[Tags]):
     may be of the channel opened anew.
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
-    Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses.
+    Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses;
+    or may have, since nothing of the channel that was begun after it was answered.
     """
 
     id = "P8"
@@ -92,11 +113,13 @@ class DeliveryTags(ChannelProperty[Tags]):
     )
     rests_on = ""
     case = "two deliveries on one channel, or a settlement, with their delivery tags"
-    reads = ACQUIRES | SETTLES | {"ch_open", "ch_close", "consume", "recover", GAP}
+    reads = ACQUIRES | SETTLES | _CALLS | {"ch_open", GAP}
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
+        for twice in state.twice:
+            twice.take(event)
         if event.ev == "ch_close" and event.err:
             tally.tested -= len(state.twice)
             tally.untestable += len(state.twice)
@@ -216,7 +239,12 @@ class DeliveryTags(ChannelProperty[Tags]):
         state.twice = kept
 
     def _report(self, twice: Twice, tally: CaseCounts) -> None:
-        tally.report_violation(twice.why, [twice.given, twice.first, twice.second])
+        if twice.taken or twice.second.lvl in EXACT:
+            shown = [twice.given, twice.first, twice.second, *twice.taken]
+            tally.report_violation(twice.why, shown)
+        else:
+            tally.tested -= 1
+            tally.untestable += 1
 
     def _decide(self, left_out: LeftOut, tally: CaseCounts) -> None:
         last, event = left_out.last, left_out.event
