@@ -362,13 +362,86 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
-    "iteration unlinks nothing": (
-        "consumer-list-middle",
+    "a permit if it was not there": (
+        "handover-two-connections",
         (
             (
-                "            node.next.compare_and_set(following, beyond)\n"
-                "            following = node.next.get()\n",
-                "            following = beyond\n",
+                "        self._ready.add(connection)\n        self._permits.release()\n",
+                "        if self._ready.add(connection):\n            self._permits.release()\n",
+            ),
+        ),
+    ),
+    "a connection hears of each notification": (
+        "handover-two-targets",
+        (
+            (
+                "        if self._targets.add(target):\n            self.connection.notify_work(self)\n",
+                "        self._targets.add(target)\n        self.connection.notify_work(self)\n",
+            ),
+        ),
+    ),
+    "a job whether or not it is still there": (
+        "push-two",
+        (
+            (
+                "        if not entry.message.immediate and entry.available():\n"
+                "            self.deliver_async()\n",
+                "        if not entry.message.immediate:\n            self.deliver_async()\n",
+            ),
+        ),
+    ),
+    "the owner is looked up before the loop's end": (
+        "group-race",
+        (
+            (
+                "            owner, count = owners.get(group, (consumer, 0))\n"
+                "            if owner is not consumer:\n                return False\n",
+                "            if group in owners and owners[group][0] is not consumer:\n"
+                "                return False\n"
+                "            owner, count = owners.get(group, (consumer, 0))\n",
+            ),
+        ),
+    ),
+    "walk over memberships": (
+        "subscribe-release",
+        (
+            (
+                "        for consumer in self.all.consumers():\n"
+                "            if consumer.acquires:  # a browser never goes back: it sees each entry once (SO-4)\n"
+                "                self._rewind(consumer, entry)\n",
+                "        for member in self.all:\n            if member.consumer.acquires:\n"
+                "                self._rewind(member.consumer, entry)\n",
+            ),
+        ),
+    ),
+    "announce the whole group": (
+        "group-freed",
+        (
+            (
+                "            if entry.message.group == group and entry.available():\n",
+                "            if entry.message.group == group:\n",
+            ),
+        ),
+    ),
+    "the time is read once": (
+        "held",
+        (
+            (
+                "        for entry in self.entries:\n"
+                "            if self.host.now() >= entry.message.not_before and",
+                "        now = self.host.now()\n        for entry in self.entries:\n"
+                "            if now >= entry.message.not_before and",
+            ),
+        ),
+    ),
+    "the highest of a sorted list": (
+        "consumer-priorities",
+        (
+            (
+                "        for other in self.all.consumers() if consumer.acquires else ():\n",
+                "        for other in sorted(\n"
+                "            self.all.consumers() if consumer.acquires else (), key=lambda c: -c.priority\n"
+                "        ):\n",
             ),
         ),
     ),

@@ -380,6 +380,176 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "an iteration unlinks nothing": (
+        "consumer-list-middle",
+        "what is linked behind the node where walk 7 of list stands is list#12",
+        (
+            (
+                "            node.next.compare_and_set(following, beyond)\n"
+                "            following = node.next.get()\n",
+                "            following = beyond\n",
+            ),
+        ),
+    ),
+    "an iteration begins behind the first": (
+        "close",
+        "has returned q.Interested.0#7 or q.Interested.0#7 is deleted",
+        (
+            (
+                "        node = self.next(self.head)\n        while node is not None:\n            yield",
+                "        node = self.next(self.next(self.head) or self.head)\n"
+                "        while node is not None:\n            yield",
+            ),
+        ),
+    ),
+    "an iteration ends at what was deleted": (
+        "consumer-list-middle",
+        "has read that nothing follows",
+        (
+            (
+                "        while following is not None and following.deleted():\n",
+                "        if following is not None and following.deleted():\n            return None\n"
+                "        while following is not None and following.deleted():\n",
+            ),
+        ),
+    ),
+    "rewinds all but who released": (
+        "release-behind",
+        "A owes A a rewind for m1",
+        (
+            (
+                "            else:\n                self._announce(entry)\n        return ok\n",
+                "            else:\n"
+                "                for other in self.all.consumers():\n"
+                "                    if other.acquires and other is not consumer:\n"
+                "                        self._rewind(other, entry)\n"
+                "                self._returned(entry)\n        return ok\n",
+            ),
+        ),
+    ),
+    "work is taken by a plain write": (
+        "handover",
+        "come and go one by one",
+        (
+            (
+                "            if self._waiting.compare_and_set(waiting, waiting[1:]):\n"
+                "                return waiting[0]",
+                "            self._waiting.set(waiting[1:])\n            return waiting[0]",
+            ),
+        ),
+    ),
+    "a session asks before its target is back": (
+        "handover",
+        "has left session undone",
+        (
+            (
+                "        if target is not None and target.process():\n"
+                "            self._targets.add(target)\n"
+                "        return not self._targets.empty()",
+                "        more = not self._targets.empty()\n"
+                "        if target is not None and target.process():\n"
+                "            self._targets.add(target)\n"
+                "        return more",
+            ),
+        ),
+    ),
+    "a session is served once": (
+        "handover",
+        "has left session undone",
+        (
+            (
+                "            if session.process():\n                self._sessions.add(session)\n",
+                "            session.process()\n",
+            ),
+        ),
+    ),
+    "an io thread serves all that is ready": (
+        "handover-meanwhile",
+        "takes a connection, and has drawn no permit",
+        (
+            (
+                "        connection.run()\n",
+                "        while connection is not None:\n            connection.run()\n"
+                "            connection = self._ready.take()\n",
+            ),
+        ),
+    ),
+    "a group is free with its first message": (
+        "group-released",
+        "A has nothing in g that it could take away",
+        (("            if count:\n                rest[group] = (consumer, count)\n", ""),),
+    ),
+    "a second of a group is not counted": (
+        "group-not-mine",
+        "one group changes at a time, not 0",
+        (("group: (owner, count + 1)}", "group: (owner, 1)}"),),
+    ),
+    "credit is restored when none is left": (
+        "expiring",
+        "A has paid for what is not decided",
+        (
+            (
+                "        if self.credit is not None:\n            self.credit.add(1)\n",
+                "        if self.credit is not None and self.credit.get() == 0:\n"
+                "            self.credit.add(1)\n",
+            ),
+        ),
+    ),
+    "moves from wherever it is": (
+        "grants-when-sent",
+        "the phase of the pull for A is PULLING",
+        (
+            (
+                "            if origin not in origins:\n                return False\n",
+                "            if origin == to:\n                return False\n",
+            ),
+        ),
+    ),
+    "asks one other only": (
+        "woken-past-the-unable",
+        "has not looked for B",
+        (
+            (
+                "            if other is not consumer and self._notify(other):\n                return\n",
+                "            if other is not consumer:\n                self._notify(other)\n"
+                "                return\n",
+            ),
+        ),
+    ),
+    "who was left it is woken, and nobody else": (
+        "credit-kept",
+        "decline(t = low, c = low) is not possible here",
+        (
+            (
+                "            elif consumer.acquires and (first is None or not self._wake(first)):\n",
+                "            elif consumer.acquires and first is not None:\n                self._wake(first)\n"
+                "            elif consumer.acquires:\n",
+            ),
+        ),
+    ),
+    "what was not paid is restored": (
+        "credit-kept",
+        "low has paid for what is not decided",
+        (
+            (
+                "            if entry is not None or first is not consumer:\n"
+                "                return entry, first\n            consumer.restore_credit()\n",
+                "            if entry is not None:\n                return entry, first\n"
+                "            if first is not None:\n                consumer.restore_credit()\n"
+                "            if first is not consumer:\n                return entry, first\n",
+            ),
+        ),
+    ),
+    "a tail by a plain write": (
+        "enqueue-enqueue",
+        "no step writes a tail without a compare-and-set",
+        (
+            (
+                "                self._tail.compare_and_set(tail, node)\n                return\n",
+                "                self._tail.set(node)\n                return\n",
+            ),
+        ),
+    ),
 }
 """What is changed -> a program, what its rejection says, and the edits."""
 

@@ -40,6 +40,12 @@ class Nodes(Follower):
         self._to_uncount: dict[tuple[str, str], list[str]] = defaultdict(list)
         """By thread and list: nodes that it has marked and not taken away from the size."""
         self._sizes: dict[str, int] = defaultdict(int)
+        self._heads: dict[str, str] = {}
+        """By what a list is called in the reference: its head here."""
+        self._shown: dict[str, str] = {}
+        """By how a node is shown in a record: its name here."""
+        self._walks: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """By thread and list: the walks that it has begun and not ended, the innermost last."""
 
     # ---- what a field is in the reference
 
@@ -70,6 +76,10 @@ class Nodes(Follower):
             return self._next(event)
         if kind == "tail":
             return self._tail(event)
+        if event.cell == "walk":
+            return self._walk(event.thread, **event.new)
+        if kind == "marked" and event.what == "get":
+            self._seen(event)
         if kind == "size" and isinstance(event.owner, self.lib.ConsumerList):
             return self._size(event)
         gone = kind == "state" and event.writes and event.new.name == "DEQUEUED"
@@ -97,6 +107,7 @@ class Nodes(Follower):
             k = self.context.name(node, node.list_name)  # two lists may be called the same
             name = self._names[id(node)] = self._new(k)
             self._nodes[name] = node
+            self._heads[node.list_name] = name
             for rigid in ("is_head", "linked"):
                 self.state.put(rigid, name, True)
             self.state.put("tail", k, name)
@@ -112,6 +123,9 @@ class Nodes(Follower):
         if event.what == "get":
             if event.new is not None and name is not None:
                 self.take("follow", t=t, x=name)
+            if name is not None:
+                for w in self._walks.get((t, str(self.state.get("of", name))), ()):
+                    self.takes("read_the_end" if event.new is None else "read_on", w=w, x=name)
             return ""
         if not event.writes:
             return ""
@@ -131,7 +145,37 @@ class Nodes(Follower):
         name = promised.pop(0) if promised else self._new(k)
         self._names[id(node)] = name
         self._nodes[name] = node
+        self._shown[str(node)] = name
         return self.take("link", n=name, x=behind)
+
+    # ---- walks
+
+    def _seen(self, event: HostOperation) -> None:
+        """A thread looks whether a node is deleted: each of its walks that comes to it knows that."""
+        n = self._names.get(id(event.owner))
+        if n is not None:
+            for w in self._walks.get((event.thread, str(self.state.get("of", n))), ()):
+                self.takes("see_marked" if event.new else "see_live", w=w, n=n)
+
+    def _walk(self, t: str, list: str, at: str, node: str = "") -> str:
+        """A walk begins, returns a node or ends. One that was given up says nothing: another goes on in its place."""
+        head = self._heads[list]
+        walks = self._walks[t, str(self.state.get("of", head))]
+        if at == "begin":
+            w = f"walk {len(self.members('Walk')) + 1} of {list}"
+            self.member("Walk", w)
+            walks.append(w)
+            return self.take("begin_walk", w=w, t=t, h=head)
+        action = "hand_out" if at == "node" else "end_walk"
+        given = {"n": self._shown[node]} if at == "node" else {}
+        if not walks:
+            raise NotThat(f"{t} walks over {list}, and has not begun to")
+        while len(walks) > 1 and not self.state.allows(action, w=walks[-1], **given):
+            if not any(self.state.allows(action, w=w, **given) for w in walks[:-1]):
+                break
+            walks.pop()
+        w = walks[-1] if at == "node" else walks.pop()
+        return self.take(action, w=w, **given)
 
     def _tail(self, event: HostOperation) -> str:
         if event.what == "new":

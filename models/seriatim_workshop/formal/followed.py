@@ -25,8 +25,6 @@ ACCEPTED = {
     "turns-by-number": TURNS,
     "target-until-dry": MESSAGES,
     "turn-for-each-consumer": MESSAGES,
-    "iteration-returns-deleted": "no system obliges a thread to do nothing with what an iteration hands out",
-    "unlink-at-the-head-only": "a marked node may stay linked in `nodes` as long as it likes",
     "job-for-what-is-gone": "a job too many is no step that a system forbids",
     "refusal-ends-the-call": "a call that has failed has not returned, and no system obliges it to",
 }

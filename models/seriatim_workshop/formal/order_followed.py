@@ -1,29 +1,36 @@
 """Mistakes of order, followed: which system rejects each, and at which step.
 
-python -m seriatim_workshop.formal.order_followed                  # try what has not been tried
+python -m seriatim_workshop.formal.order_followed                  # follow what was not followed as the code is now
 python -m seriatim_workshop.formal.order_followed --seconds 300    # stop after so long; it goes on where it was
+python -m seriatim_workshop.formal.order_followed NodeList _move   # those with this in their names
 python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md    # the table of what was tried
 
 The mistakes are those of `mutation.order` in the queue, its groups and its hand-over. Each is followed in the program
 that caught it under every schedule, if one did, and then in `PROGRAMS_TRIED`, until a system rejects an execution.
+Each outcome is kept with a digest of the reference and the systems that it was found with: whatever was found with
+others is followed again, after what was never followed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
+from seriatim_models.explorer.model.watchdog import patient
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import load, source
+from seriatim_workshop.formal import theory
 from seriatim_workshop.formal.order_reasons import reason
 from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.traces import follow
@@ -33,6 +40,10 @@ from seriatim_workshop.mutation.order_tables import recorded
 
 FILES = ("queue", "groups", "handover")
 JOURNAL = Path(__file__).with_name("order_followed.jsonl")
+FOLLOWERS = (
+    *("follower.py", "follow_entries.py", "follow_handover.py"),
+    *("follow_jobs.py", "follow_lists.py", "follow_wakeups.py"),
+)
 CAUGHT_IN = 200
 """So many executions of the program that caught it are followed at most."""
 EACH = 15
@@ -79,6 +90,17 @@ class OrderFollowed:
     where: str = ""
     """At which step and why, or how it failed."""
     program: str = ""
+    digest: str = ""
+    """Of the reference and the systems that it was followed with; see `digest`."""
+
+
+@cache
+def digest() -> str:
+    """What the outcomes depend on: the text of the reference, of the systems and of those that follow."""
+    texts = [source(file) for file in FILES]
+    paths = [*sorted(theory.FOLDER.glob("*.py")), *(JOURNAL.with_name(f) for f in FOLLOWERS)]
+    texts += [path.read_text("utf-8") for path in paths]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
 def mutations() -> list[Mutation]:
@@ -104,25 +126,30 @@ def followed(mutation: Mutation, by: str) -> OrderFollowed:
         if found.rejected:
             where = shortened(found.rejected)
             return OrderFollowed(
-                mutation.key, mutation.name, "rejected", found.system, where, program
+                mutation.key, mutation.name, "rejected", found.system, where, program, digest()
             )
         if found.counterexample is not None and not failed:
             failed = f"{program}: {found.counterexample}"[:200]
     verdict = "fails" if failed else "accepted"
-    return OrderFollowed(mutation.key, mutation.name, verdict, "", failed)
+    return OrderFollowed(mutation.key, mutation.name, verdict, "", failed, digest=digest())
 
 
 def isolated(mutation: Mutation, by: str) -> OrderFollowed:
-    """The same in a process of its own, which ends after `SECONDS`: a mutant may loop between two steps."""
+    """The same in a process of its own, which ends after `SECONDS`: a mutant may loop between two steps.
+
+    The processor's time alone ends it: by a clock one that loops and a busy machine look the same.
+    """
     receives, sends = os.pipe()
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         try:
-            line = json.dumps(asdict(followed(mutation, by)))
+            with patient():
+                found = followed(mutation, by)
         except BaseException as error:  # whatever the mutant raises is its outcome
-            found = OrderFollowed(mutation.key, mutation.name, "fails", "", f"{error!r}"[:200])
-            line = json.dumps(asdict(found))
+            raised = f"{error!r}"[:200]
+            found = OrderFollowed(mutation.key, mutation.name, "fails", "", raised, digest=digest())
+        line = json.dumps(asdict(found))
         os.write(sends, line.encode())
         os._exit(0)
     os.close(sends)
@@ -130,7 +157,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
         text = file.read()  # nothing, if it was ended
     os.waitpid(child, 0)
     if not text:
-        return OrderFollowed(mutation.key, mutation.name, "endless")
+        return OrderFollowed(mutation.key, mutation.name, "endless", digest=digest())
     return OrderFollowed(**json.loads(text))
 
 
@@ -142,19 +169,31 @@ def tried(journal: Path = JOURNAL) -> dict[str, OrderFollowed]:
     return {found.key: found for found in (OrderFollowed(**json.loads(line)) for line in lines)}
 
 
-def try_all(seconds: float, journal: Path = JOURNAL) -> Iterator[OrderFollowed]:
-    """Follow what has not been followed, for so long, and keep each outcome; forget what is no mistake any more."""
+def stale(known: dict[str, OrderFollowed]) -> list[Mutation]:
+    """The mistakes that are to be followed: first those that never were."""
+    old = [m for m in mutations() if m.key not in known or known[m.key].digest != digest()]
+    return sorted(old, key=lambda m: m.key in known)
+
+
+def try_all(
+    seconds: float, words: Sequence[str] = (), journal: Path = JOURNAL
+) -> Iterator[OrderFollowed]:
+    """Follow what is `stale`, for so long, and keep each outcome; forget what is no mistake any more.
+
+    `words`: of these only those with one of the words in their names.
+    """
     known, by = tried(journal), caught_by()
-    every = mutations()
-    kept = [known[m.key] for m in every if m.key in known]
+    kept = [known[m.key] for m in mutations() if m.key in known]
     journal.write_text("".join(json.dumps(asdict(f)) + "\n" for f in kept), "utf-8")
     for (
         program
     ) in PROGRAMS_TRIED:  # what they take is translated once, and not anew by each process
         follow(program, executions=1)
     until = time.monotonic() + seconds
-    for mutation in every:
-        if mutation.key in known or time.monotonic() > until:
+    for mutation in stale(known):
+        if time.monotonic() > until:
+            return
+        if words and not any(word in mutation.name for word in words):
             continue
         found = isolated(mutation, by.get(mutation.key, ("", ""))[1])
         with journal.open("a", encoding="utf-8") as file:
@@ -181,7 +220,8 @@ def page() -> str:
         "Generated: `python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md`. "
         f"{len(rows)} of the {len(mutations())} mistakes of order in the queue, its groups and its hand-over "
         "([MUTATION.md](MUTATION.md) says what they are) were followed in all systems at once: in the program that "
-        f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others. "
+        f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others; "
+        f"{sum(f.digest == digest() for _, f, _ in rows)} of them with the reference and the systems as they are now. "
         "*Fails*: the program raises or gets stuck before a system says anything. "
         "*Endless*: it loops between two steps. "
         "*Not judged*: not run under every schedule since its function was changed.",
@@ -222,15 +262,17 @@ def main(arguments: list[str]) -> int:
         prog="python -m seriatim_workshop.formal.order_followed",
         description="Hold mistakes of order in the queue against the systems of spec/induction.",
     )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="part of a mistake's name")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table; try nothing")
     asked = parser.parse_args(arguments)
     if asked.write:
         asked.write.write_text(page(), "utf-8")
         return 0
-    for found in try_all(asked.seconds):
+    for found in try_all(asked.seconds, asked.words):
         print(f"{found.verdict:8} {found.system:9} {found.name[:60]}", flush=True)
     counts = Counter(found.verdict for found in tried().values())
+    print(f"{len(stale(tried()))} to be followed as the code is now")
     print(", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()))
     return 0
 

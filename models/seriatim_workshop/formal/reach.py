@@ -38,7 +38,7 @@ NUMBERS = range(5)
 """From which numbers a parameter, and a rigid number, is chosen."""
 
 SIZES = {
-    "nodes": {"Node": 5, "List": 1, "Thread": 2},
+    "nodes": {"Node": 5, "List": 1, "Thread": 2, "Walk": 1},
     "entries": {"Entry": 2, "Consumer": 2, "Thread": 2, "Mark": 7, "Group": 1},
     "lists": {"Consumer": 2, "Thread": 2},
     "consumers": {"Consumer": 2, "Thread": 2, "Name": 2},

@@ -62,12 +62,12 @@ _sleep, _now = time.sleep, time.monotonic
 
 
 _asking: list[None] = []
-"""One entry while somebody is asked."""
+"""One entry for each `patient` that runs."""
 
 
 @contextmanager
 def patient() -> Iterator[None]:
-    """While the body runs a person is asked what to do, and may think as long as they like."""
+    """While the body runs nothing is interrupted: a person is asked what to do, or processor time is limited."""
     _asking.append(None)
     try:
         yield
