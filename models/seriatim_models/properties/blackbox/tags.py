@@ -27,12 +27,12 @@ class Twice(msgspec.Struct, array_like=True):
     first: Event
     second: Event
     asked: list[Event] = []
-    """Calls of the channel that were begun after the second settlement, and are not answered yet."""
+    """Calls of the channel that were begun since and are not answered: the recording ended before the answers."""
     taken: list[Event] = []
-    """What shows that the second one was not refused: that it was answered, or a call that was begun after it."""
+    """What shows that the second one was not refused: a call that was begun after it, and its answer; or its own."""
 
     def take(self, event: Event) -> None:
-        """Take in what may show that the channel went on."""
+        """Take in what shows that the channel went on, or that nobody knows whether it did."""
         if self.taken:
             return
         if event.ph == "invoke" and event.ev in _CALLS:
@@ -40,9 +40,12 @@ class Twice(msgspec.Struct, array_like=True):
         elif event.ph == "ok" and not event.err:
             call = next((e for e in self.asked if (e.ev, e.op) == (event.ev, event.op)), None)
             if call is not None:
-                self.taken = [call, event]
-            elif event.ev in SETTLES and event.op is not None and _same(self.second, event):
-                self.taken = [event]
+                self.taken = [event] if call == self.second else [call, event]
+
+    @property
+    def open(self) -> bool:
+        """Whether the broker may have refused the second one after the last line."""
+        return bool(self.asked) and not self.taken and self.second.lvl not in EXACT
 
 
 class LeftOut(msgspec.Struct, array_like=True):
@@ -103,7 +106,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
     Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses;
-    or may have, since nothing of the channel that was begun after it was answered.
+    or if it may have, since a call that was begun after it waits for its answer when the recording ends.
     """
 
     id = "P8"
@@ -206,13 +209,9 @@ class DeliveryTags(ChannelProperty[Tags]):
             del state.settled[dtag]
         elif again and before is not None:
             tally.tested += 1
-            state.twice.append(
-                Twice(
-                    f"{by} settled tag {dtag} at event {event.i} and before at event {before[1].i}",
-                    *before,
-                    event,
-                )
-            )
+            why = f"{by} settled tag {dtag} at event {event.i} and before at event {before[1].i}"
+            numbered = event.ph == "invoke" and event.op is not None
+            state.twice.append(Twice(why, *before, event, [event] if numbered else []))
             while len(state.twice) > SETTLED_KEPT:
                 self._report(state.twice.pop(0), tally)
         elif dtag in state.open or (event.multiple and covered):
@@ -239,12 +238,12 @@ class DeliveryTags(ChannelProperty[Tags]):
         state.twice = kept
 
     def _report(self, twice: Twice, tally: CaseCounts) -> None:
-        if twice.taken or twice.second.lvl in EXACT:
-            shown = [twice.given, twice.first, twice.second, *twice.taken]
-            tally.report_violation(twice.why, shown)
-        else:
+        if twice.open:
             tally.tested -= 1
             tally.untestable += 1
+        else:
+            shown = [twice.given, twice.first, twice.second, *twice.taken]
+            tally.report_violation(twice.why, shown)
 
     def _decide(self, left_out: LeftOut, tally: CaseCounts) -> None:
         last, event = left_out.last, left_out.event
