@@ -344,6 +344,142 @@ def _held_groups(talk: _Talk) -> None:
     talk.next_is("m2", "channel 1 holds m0 of the group of m1, so channel 2 must get m2", ch=2)
 
 
+@_check("reject has taken effect when sync is answered", "get", "reject")
+def _reject(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0")
+    talk.done("reject", ch=1, dtag=talk.got().dtag, requeue=True)
+    talk.system.sync()
+    talk.next_is("m0", "m0 was requeued, so after sync it must be there")
+
+
+@_check("recover requeues what the channel holds", "get", "recover")
+def _recovered(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0")
+    talk.got()
+    talk.done("recover", ch=1, requeue=True)
+    talk.system.sync()
+    talk.next_is("m0", "its channel recovered, so m0 must be there again")
+
+
+@_check("what was handed out before is marked, and nothing else", "get", "nack", "redelivered")
+def _marked(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0")
+    got = talk.got()
+    _want(not got.redelivered, "m0 was never handed out, so it must not be marked", got.redelivered)
+    talk.done("nack", ch=1, dtag=got.dtag, requeue=True)
+    talk.system.sync()
+    again = talk.got()
+    _want(again.m == "m0", "m0 was requeued, so after sync it must be there", again.m)
+    _want(again.redelivered, "m0 was handed out before, so it must be marked", again.redelivered)
+
+
+@_check("what is got with autoack is gone", "get", "autoack", "close")
+def _settled_at_once(talk: _Talk) -> None:
+    talk.opened(1, 2)
+    talk.published("m0")
+    talk.next_is("m0", "m0 was published, so get must give m0", autoack=True)
+    talk.done("close", ch=1)
+    talk.system.sync()
+    talk.next_is("", "m0 was got with autoack, so a close must not requeue it", ch=2)
+
+
+@_check("what is published to a queue is in no other", "get", "queues")
+def _queues(talk: _Talk) -> None:
+    talk.opened()
+    auto = not SETTLING & talk.system.can
+    talk.published("m0")
+    got = talk.done("get", ch=1, q="r", autoack=auto)
+    _want(not got.m, "m0 was published to q, so get from r must be answered without m", got.m)
+    talk.next_is("m0", "m0 was published to q, so get from q must give m0", autoack=auto)
+
+
+@_check("those of one group keep their order", "get", "ack", "groups")
+def _group(talk: _Talk) -> None:
+    talk.opened()
+    for m in ("m0", "m1"):
+        talk.done("publish", q="q", m=m, key="k0")
+    for m in ("m0", "m1"):
+        got = talk.got()
+        _want(got.m == m, f"m0 was published before m1 of its group, so {m} must be next", got.m)
+        talk.done("ack", ch=1, dtag=got.dtag)
+        talk.system.sync()
+
+
+@_check("a cancelled consumer is given nothing more", "consume", "cancel")
+def _cancel(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("consume", ch=1, q="q", ctag="c1", autoack=not SETTLING & talk.system.can)
+    talk.done("cancel", ch=1, ctag="c1")
+    talk.published("m0")
+    pushed = talk.deliveries()
+    _want(not pushed, "c1 was cancelled, so nothing must be delivered", pushed)
+
+
+@_check("a channel holds no more than its own prefetch", "consume", "qos", "ack", "channel-qos")
+def _limit_of_the_channel(talk: _Talk) -> None:
+    _two_share(talk)
+
+
+@_check("a prefetch is always the channel's", "consume", "qos", "ack", "whole-qos")
+def _limit_of_the_whole(talk: _Talk) -> None:
+    _two_share(talk)
+
+
+def _two_share(talk: _Talk) -> None:
+    talk.opened()
+    talk.done("qos", ch=1, prefetch=1, scope="channel")
+    for ctag in ("c1", "c2"):
+        talk.done("consume", ch=1, q="q", ctag=ctag)
+    talk.published("m0", "m1")
+    pushed = talk.deliveries()
+    _want(len(pushed) == 1, "two consumers of a channel with a prefetch of 1 share it", pushed)
+
+
+@_check("read gives what was published, and then nothing", "read")
+def _read(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0", "m1")
+    for m in ("m0", "m1", ""):
+        got = talk.done("read", ch=1, q="q", ctag="g").m
+        _want(got == m, f"m0 and m1 were published, so the next must be {m or 'nothing'}", got)
+
+
+@_check("a reader goes on where it seeks", "read", "seek")
+def _seek(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0", "m1")
+    read = {"q": "q", "ctag": "g"}
+    pos = [talk.done("read", ch=1, **read).pos for _ in range(2)]
+    _want(None not in pos, "what is read must have a pos", pos)
+    talk.done("seek", ch=1, pos=pos[0], **read)
+    got = talk.done("read", ch=1, **read).m
+    _want(got == "m0", "the reader was set to the position of m0, so m0 must be next", got)
+
+
+@_check("a commit is remembered", "read", "commit")
+def _remembered(talk: _Talk) -> None:
+    talk.opened()
+    talk.published("m0", "m1")
+    read = {"q": "q", "ctag": "g"}
+    pos = [talk.done("read", ch=1, **read).pos for _ in range(2)]
+    talk.done("commit", ch=1, pos=pos[1], **read)
+    talk.opened(2)
+    got = talk.done("read", ch=2, **read).m
+    _want(got != "m0", "the position of m1 was committed, so m0 must not come again", got)
+
+
+@_check("a partition has only what was published to it", "read", "partitions")
+def _partitions(talk: _Talk) -> None:
+    talk.opened()
+    for part in (0, 1):
+        talk.done("publish", q="q", m=f"m{part}", part=part)
+    got = talk.done("read", ch=1, q="q", ctag="g", part=1).m
+    _want(got == "m1", "m1 was published to partition 1, so read of that must give m1", got)
+
+
 @_check("an unknown operation is refused, not ignored")
 def _unknown(talk: _Talk) -> None:
     answer = talk.ask("levitate")
@@ -413,6 +549,10 @@ def _cancelled(talk: _Talk) -> None:
     got, returns = talk.got(), talk.system.means.cancel == "returns"
     why = f"the cancelled consumer held m0, and cancel {talk.system.means.cancel} that"
     _want(got.m == ("m0" if returns else ""), why, got.m)
+
+
+CHECKED = frozenset[str]().union(*(needs for _, needs, _, _ in _CHECKS))
+"""The words of `can` that some check needs."""
 
 
 def self_test(system: System, until: float = float("inf")) -> Iterator[Check]:
