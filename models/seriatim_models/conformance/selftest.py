@@ -373,7 +373,9 @@ def _marked(talk: _Talk) -> None:
     talk.system.sync()
     again = talk.got()
     _want(again.m == "m0", "m0 was requeued, so after sync it must be there", again.m)
-    _want(again.redelivered, "m0 was handed out before, so it must be marked", again.redelivered)
+    _want(
+        bool(again.redelivered), "m0 was handed out before, so it must be marked", again.redelivered
+    )
 
 
 @_check("what is got with autoack is gone", "get", "autoack", "close")
