@@ -29,3 +29,12 @@ class Indices(msgspec.Struct):
         else:
             self._lo.append(i)
             self._hi.append(i)
+
+    def extend(self, some: list[int]) -> None:
+        """Add indices above `last`, that rise."""
+        begin = 0
+        for end in range(1, len(some) + 1):
+            if end == len(some) or some[end] != some[end - 1] + 1:
+                self.append(int(some[begin]))
+                self._hi[-1] = int(some[end - 1])
+                begin = end

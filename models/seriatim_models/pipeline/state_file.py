@@ -1,6 +1,6 @@
 """States on disk, between two runs of the pipeline: data and nothing else, whoever wrote the file.
 
-    {"schema": "seriatim-state/2", "kind": "run", "bytes": 51234, "sha256": "..."}
+    {"schema": "seriatim-state/3", "kind": "run", "bytes": 51234, "sha256": "..."}
     <zstd of so many bytes of msgpack, decoded by the type that the caller names; the checksum is that of the zstd>
 
 The checksum finds damage. It does not keep anybody from writing a state of his own, who may write into the folder;
@@ -21,7 +21,7 @@ from seriatim_models.files import decoded as decoded_json
 from seriatim_models.files import read_whole
 from seriatim_models.pipeline.errors import PipelineError
 
-SCHEMA = "seriatim-state/2"
+SCHEMA = "seriatim-state/3"
 """To be raised with any change of a type that a state is made of: see `run_state` and `ingest`."""
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class _Head(msgspec.Struct):
 
 def write_state(path: Path, kind: str, value: object) -> None:
     """Write a value as a state of that kind."""
-    body = msgspec.msgpack.encode(value, enc_hook=_plain)
+    body = encoded(value)
     small = pa.compress(body, codec="zstd", asbytes=True)
     head = _Head(SCHEMA, kind, len(body), hashlib.sha256(small).hexdigest())
     path.write_bytes(msgspec.json.encode(head) + b"\n" + small)
@@ -69,6 +69,11 @@ def read_state(path: Path, kind: str, type: type[T], remedy: str) -> T:
             f"{path}: is not what this version writes ({error}); {remedy}"
         ) from None
     return decoded(path, body, type, remedy)
+
+
+def encoded(value: object) -> bytes:
+    """A part of a state that is encoded by itself; `decoded` is the inverse."""
+    return msgspec.msgpack.encode(value, enc_hook=_plain)
 
 
 def decoded(path: Path, body: bytes, type: type[T], remedy: str) -> T:

@@ -5,7 +5,8 @@
 A history is one of a right or a faulty simulated system; into every second one the scene of a known violation is put,
 of each kind in turn. Then a few events are dropped, doubled, swapped, or given another flag, holder, message, tag or
 time, or a field that makes a case of a rare property. Each history is judged event by event, by the columnar evaluator,
-and every K-th also as chunk files, by the tasks that Spark runs. At the end it is printed in how many histories each
+and every K-th also as chunk files, by the tasks that Spark runs, and as a stream, whose state is saved and loaded anew
+between its parts. At the end it is printed in how many histories each
 property was violated. A property that was violated in none was not compared where it matters: that fails too.
 """
 
@@ -30,6 +31,8 @@ from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.tasks import audit_chunks
+from seriatim_models.pipeline.state_file import decoded, encoded
+from seriatim_models.pipeline.stream.run_columns import RunColumns, SavedColumns
 from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, scene
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -169,6 +172,40 @@ def by_chunks(events: Sequence[Event]) -> list[Finding]:
         return audit_chunks(Inline(2), folder, BLACKBOX, measure=False).findings
 
 
+def by_stream(events: Sequence[Event], cuts: Sequence[int]) -> list[Finding] | None:
+    """The findings of a stream by columns that is cut there; None if it goes on row by row."""
+    path = Path("state")
+    with tempfile.TemporaryDirectory(prefix="seriatim-") as name:
+        judged = RunColumns("run", BLACKBOX, Path(name), "part")
+        for a, b in pairwise([0, *cuts, len(events)]):
+            if b == a:
+                continue
+            if not judged.take(judged.keep(table.columns(list(events[a:b])))):
+                return None
+            judged.findings()  # changes nothing of what follows
+            saved = decoded(path, encoded(judged.state()), SavedColumns, "")
+            judged = RunColumns("run", BLACKBOX, Path(name), "part")
+            judged.restore(saved, path, "")
+        return judged.findings()
+
+
+def streamed(
+    events: Sequence[Event], expected: Sequence[Finding]
+) -> tuple[list[Finding], list[Finding]]:
+    """The findings of a stream, on a part of the history and on all of it, and those that it should have."""
+    chance = random.Random(len(events))
+    cuts = sorted(chance.sample(range(len(events) + 1), min(3, len(events))))
+    found: list[Finding] = []
+    wanted: list[Finding] = []
+    for n, of in ((cuts[-1] if cuts else 0, None), (len(events), expected)):
+        judged = by_stream(events[:n], [c for c in cuts if c < n]) if n else None
+        if judged is not None:
+            of = by_rows(events[:n]) if of is None else of
+            found += judged
+            wanted += [annotated(p, f, "run", 0) for p, f in zip(BLACKBOX, of, strict=True)]
+    return found, wanted
+
+
 def differences(events: Sequence[Event], chunked: bool, violated: Counter[str]) -> list[str]:
     """In which properties which way differs on a history; counts what the row-based forms report."""
     expected = by_rows(events)
@@ -179,6 +216,8 @@ def differences(events: Sequence[Event], chunked: bool, violated: Counter[str]) 
     if chunked:
         of = [annotated(p, f, "run", 0) for p, f in zip(BLACKBOX, expected, strict=True)]
         ways.append(("chunks", by_chunks, of))
+        found, wanted = streamed(events, expected)
+        ways.append(("streams", lambda _: found, wanted))
     return [
         f"{way} differ in {f.property}: {f.verdict} {f.n_tested} {f.n_untestable} "
         f"{f.n_violations}, and by rows {e.verdict} {e.n_tested} {e.n_untestable} {e.n_violations}"

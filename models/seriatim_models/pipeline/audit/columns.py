@@ -8,7 +8,7 @@ wrong; so both ways give the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +146,37 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     ):
         raise RowByRow("a limit without a number")
     return held
+
+
+def following(
+    path: str, head: Header, run: str, reached: tuple[int, int], length: int
+) -> Iterable[dict[str, pa.Array]]:
+    """The columns of a file that follows an index and a time, so many rows at a time; all of it is checked first.
+
+    Raises `RowByRow` if it does not follow them, or for what reading by row would treat.
+    """
+
+    def read() -> Iterator[dict[str, pa.Array]]:
+        last, at = reached
+        for begin, end, _ in pieces(path):
+            for batch in batches(path, begin, end, length):
+                held = checked(batch, head, run, last)
+                last = held["i"][-1].as_py()
+                stamps = held["t"].drop_null() if "t" in held else pa.nulls(0)
+                if len(stamps):
+                    if stamps[0].as_py() < at:
+                        raise RowByRow("stamps fall")
+                    at = stamps[-1].as_py()
+                yield held
+
+    try:
+        if sum(rows for _, _, rows in pieces(path)) <= PIECE:
+            return list(read())
+        for _ in read():  # more than is held at a time
+            pass
+    except (pa.ArrowException, OSError) as error:
+        raise RowByRow(str(error)) from error
+    return read()
 
 
 _OF_ALL_QUEUES = sorted({*ENDS, "conn_open", "ch_open", "qos", "recover", GAP})

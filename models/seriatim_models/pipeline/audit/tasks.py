@@ -130,11 +130,11 @@ def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
     batch = chunks.in_order(chunks.read_chunk(file))
     if metrics is not None:
         metrics.add(batch)
-    for events in _batches(_read_by(batch, fold.properties)):
+    for events in event_batches(read_by(batch, fold.properties)):
         fold.take(events)
 
 
-def _batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
+def event_batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
     """Rows of chunks as events, a batch at a time."""
     for begin in range(0, len(rows), BATCH):
         yield list(table.events(rows.slice(begin, BATCH)))
@@ -207,7 +207,7 @@ def _judged_by_queue(
         (of, loaded(name)(list(of.values()))) for name, of in named.items()
     ]
     checked = frozenset[int]().union(*named.values())
-    cases = _Cases({n: p for n, p in properties.items() if n not in checked}, "q")
+    cases = CaseGroups({n: p for n, p in properties.items() if n not in checked}, "q")
     wanted = cases.fields.union(*(check.columns for _, check in checks))
     for file in task.files if checks or cases.groups else ():
         batch = read(file, wanted)
@@ -223,7 +223,7 @@ def _judged_by_queue(
                 if any(counts) or not cleared.irregular:
                     yield n, Finding.of(p.id, counts.tested, n_untestable=counts.untestable)
         if cleared is None or cleared.irregular:
-            left.append(_Left(None if cleared is None else {*cleared.irregular, ""}, of))
+            left.append(RowsLeft(None if cleared is None else {*cleared.irregular, ""}, of))
     yield from cases.without()
     yield from _judged_by_row(task, left, "q", lambda file: read(file, None))
 
@@ -234,7 +234,7 @@ def _judged_by_connection(
     """The findings on some connections: regular ones are cleared by columns, irregular ones judged event by event."""
     checked = {n: p for n, p in properties.items() if p.own("channel_check")}
     others = {n: p for n, p in properties.items() if n not in checked}
-    regular, cases = RegularConnections(checked), _Cases(others, "conn")
+    regular, cases = RegularConnections(checked), CaseGroups(others, "conn")
     for file in task.files:
         batch = _of_connections(task, file, cases.fields.union(CHANNEL_COLUMNS))
         cases.take(batch)
@@ -244,12 +244,12 @@ def _judged_by_connection(
     if irregular is not None:
         yield from regular.findings()
     if checked and (irregular is None or irregular):
-        left.append(_Left(irregular, checked))
+        left.append(RowsLeft(irregular, checked))
     yield from cases.without()
     yield from _judged_by_row(task, left, "conn", lambda file: _of_connections(task, file, None))
 
 
-class _Left:
+class RowsLeft:
     """Properties that judge some queues or connections event by event."""
 
     def __init__(
@@ -263,22 +263,26 @@ class _Left:
 
 def _judged_by_row(
     task: chunks.Partition,
-    left: Sequence[_Left],
+    left: Sequence[RowsLeft],
     field: str,
     read: Callable[[str], pa.RecordBatch],
 ) -> Iterator[tuple[int, Finding]]:
     """The findings on what is left to the row-based forms, in one more reading; events are made once for all."""
-    properties = [p for each in left for p in each.properties.values()]
-    for file in task.files if properties else ():
-        batch = chunks.in_order(_read_by(read(file), properties))
-        wanted = [_of_these(each.names, field, batch) for each in left]
-        some = np.logical_or.reduce(wanted)
-        batch, wanted = batch.filter(pa.array(some)), [of[some] for of in wanted]
-        for begin, events in zip(range(0, len(batch), BATCH), _batches(batch), strict=True):
-            for each, of in zip(left, wanted, strict=True):
-                each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
+    for file in task.files if left else ():
+        fold_rows(read(file), left, field)
     for each in left:
-        yield from zip(each.properties, _ended(task, each.fold), strict=True)
+        yield from zip(each.properties, finished(each.fold, task.ended), strict=True)
+
+
+def fold_rows(batch: pa.RecordBatch, left: Sequence[RowsLeft], field: str) -> None:
+    """Give each of `left` its events of the next rows; events are made once for all."""
+    batch = chunks.in_order(read_by(batch, [p for each in left for p in each.properties.values()]))
+    wanted = [_of_these(each.names, field, batch) for each in left]
+    some = np.logical_or.reduce(wanted)
+    batch, wanted = batch.filter(pa.array(some)), [of[some] for of in wanted]
+    for begin, events in zip(range(0, len(batch), BATCH), event_batches(batch), strict=True):
+        for each, of in zip(left, wanted, strict=True):
+            each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
 
 
 def _of_these(
@@ -303,14 +307,14 @@ class ReadsChunk(Protocol):
         """All columns, or those of some that the file has; see `chunks.read_chunk`."""
 
 
-def _ended(task: chunks.Partition, fold: Fold) -> list[Finding]:
-    """The findings of a fold to which all of a partition was given."""
-    if task.ended is not None:
-        fold.take([Event(i=-1, ev="note", t=task.ended)])
+def finished(fold: Fold, ended: int | None) -> list[Finding]:
+    """The findings of a fold to which all of some queues or connections was given; the run ended at `ended`."""
+    if ended is not None:
+        fold.take([Event(i=-1, ev="note", t=ended)])
     return fold.finish()
 
 
-class _Cases:
+class CaseGroups:
     """Finds out in which queues or connections properties have a case event. Elsewhere they have no case."""
 
     def __init__(self, properties: Mapping[int, AnyProperty], field: str) -> None:
@@ -350,7 +354,7 @@ class _Cases:
                     known = pc.is_in(chosen[self._field].cast(pa.string()), pa.array(sorted(met)))
                     chosen = chosen.filter(pc.invert(known))
 
-    def left(self) -> list[_Left]:
+    def left(self) -> list[RowsLeft]:
         """What is to be judged event by event: in all queues or connections, or where there are case events."""
         by_names: dict[frozenset[str] | None, dict[int, AnyProperty]] = {}
         for n, p in self._properties.items():
@@ -358,7 +362,7 @@ class _Cases:
             if groups is None or groups:
                 names = None if groups is None or "" in groups else frozenset({*groups, ""})
                 by_names.setdefault(names, {})[n] = p
-        return [_Left(names, of) for names, of in by_names.items()]
+        return [RowsLeft(names, of) for names, of in by_names.items()]
 
     def without(self) -> Iterator[tuple[int, Finding]]:
         """The findings of those that have no case anywhere."""
@@ -384,7 +388,7 @@ def _of_connections(
     return batch.filter(pc.or_(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)), nowhere))
 
 
-def _read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
+def read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
     """The events that one of the properties reads."""
     ev, lvl = coded(batch, "ev"), coded(batch, "lvl")
     wanted = np.zeros(len(batch), np.bool_)

@@ -25,12 +25,13 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seriatim_models.history import Event, Rejected, table
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
-from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, MeasuresState
 from seriatim_models.pipeline.audit.run_fold import RunFold
@@ -51,6 +52,12 @@ from seriatim_models.pipeline.audit.runs import (
 from seriatim_models.pipeline.audit.tasks import packed
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, read_state, write_state
+from seriatim_models.pipeline.stream.run_columns import (
+    LENGTH,
+    RunColumns,
+    SavedColumns,
+    undelivered,
+)
 from seriatim_models.pipeline.stream.settled import SavedSettled, SettledMessages
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import acquires, began
@@ -80,7 +87,7 @@ class RunSummary(msgspec.Struct):
     files: list[FileCount] = []
     quarantine: list[str] = []
     settled: list[str] = []
-    """Files of messages that are set aside, relative to the stream's folder."""
+    """Files of messages that are set aside, and of the run's events, relative to the stream's folder."""
     late: int = 0
     """Lines that came too late."""
     waiting: int = 0
@@ -160,6 +167,8 @@ class SavedRun(msgspec.Struct):
     wrote: dict[str, str]
     waiting: dict[str, str]
     folds: dict[str, _SavedFold]
+    columns: SavedColumns | None
+    """Of a run that comes as columns: instead of the folds."""
     passed: int
     completions: Completions
 
@@ -190,6 +199,8 @@ class RunState:
         self._folds: dict[str, RunFold] = {}  # by the run that events name
         self._settled: dict[str, SettledMessages] = {}
         self._metrics: dict[str, Measures] = {}
+        self._columns = RunColumns(run, self._properties, folder, into) if into else None
+        """None if the run is judged row by row, from now on."""
         self._passed = -1
         self._completions = Completions()
         self._rejected: list[Rejected] = []
@@ -207,6 +218,7 @@ class RunState:
         `changed` are files that were read and have changed since, with what they are now. With `final` no part waits.
         """
         for path, stamp in (changed or {}).items():
+            self._leave_columns()
             known = self._recorders[self._wrote[path]]
             known.items += lose(known.carry)
             self.summary.stamps[path] = stamp
@@ -219,10 +231,15 @@ class RunState:
         self._release(final)
         self.summary.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
         self.summary.held = [p.path for r in self._recorders.values() for p in r.parts]
-        self.summary.findings = [
-            f for _, fold in sorted(self._folds.items()) for f in fold.findings()
-        ] or RunFold(self.run, self._properties).findings()
+        self.summary.findings = self._findings()
         self.summary.backlog = dict(Counter(self._waiting.values()))
+
+    def _findings(self) -> list[Finding]:
+        """The finding of every property on each run, if it ended here."""
+        if self._columns is not None and self._columns.history.n:
+            return self._columns.findings()
+        found_ = [f for _, fold in sorted(self._folds.items()) for f in fold.findings()]
+        return found_ or RunFold(self.run, self._properties).findings()
 
     def _read(self, known: _RecorderState, watermark: int, final: bool) -> None:
         known.parts.sort(key=lambda p: (p.first, p.path))
@@ -232,6 +249,9 @@ class RunState:
             if not (final or part.first <= last + 1 or part.changed <= watermark):
                 return
             known.parts.pop(0)
+            if self._read_by_columns(known, part):
+                continue
+            self._leave_columns()
             source = Source(part.path, named=False, continues=part.continues)
             reported = False
             for at, item in recorder(known.carry, [source]):
@@ -245,6 +265,70 @@ class RunState:
                 fingerprint(part.path) if reported else known.carry.stamp
             )
             self._wrote[part.path] = part.recorder
+
+    def _read_by_columns(self, known: _RecorderState, part: ArrivedFile) -> bool:
+        """Read a part by columns; False if that cannot be, and then nothing of it was read."""
+        if self._columns is None or len(self._recorders) > 1 or part.continues is not None:
+            return False
+        carry, stamp = known.carry, fingerprint(part.path)
+        head = columns.header(part.path)
+        key = (self.run, part.recorder)
+        if head is None or head.rec != part.recorder:
+            return False
+        if head.clk and carry.clocks.get(key, head.clk) != head.clk:
+            return False
+        try:
+            read = columns.following(part.path, head, self.run, self._reached(carry), LENGTH)
+        except columns.RowByRow:
+            return False
+        if fingerprint(part.path) != stamp:
+            return False
+        rows, judged = 0, True
+        try:
+            for held in read:
+                rows += len(held["i"])
+                plain = self._columns.keep(held)
+                self._waiting = undelivered(self._waiting, plain)
+                judged = judged and self._columns.take(plain)
+                self._carry_on(carry, key, head, plain)
+        except columns.RowByRow as error:  # though all of it was checked
+            raise PipelineError(f"{part.path}: {CHANGED}") from error
+        carry.stamp = self.summary.stamps[part.path] = stamp
+        self._wrote[part.path] = part.recorder
+        self.summary.files.append(FileCount(part.path, rows, 0, 0, rows, 0))
+        self._metrics[self.run] = self._columns.measures
+        self.summary.statistics = [self._columns.statistics] if self._columns.history.n else []
+        if not judged:
+            self._leave_columns()
+        return True
+
+    def _reached(self, carry: Carry) -> tuple[int, int]:
+        """The latest index and time that were read."""
+        last = (i.last for i in self._seen.values() if i.last is not None)
+        return max(last, default=-(2**63)), carry.at
+
+    def _carry_on(
+        self, carry: Carry, key: tuple[str, str], head: Header, rows: pa.RecordBatch
+    ) -> None:
+        """Note what reading these rows one by one would leave behind."""
+        seen = self._seen.setdefault(key, Indices())
+        seen.extend(rows["i"].to_pylist())
+        carry.begun[key] = None
+        (carry.last[self.run],) = table.events(rows.slice(len(rows) - 1))
+        if head.clk:
+            carry.clocks[key] = head.clk
+        if "t" in rows.schema.names:
+            carry.at = max(carry.at, pc.max(rows["t"]).as_py())
+        self._passed = max(self._passed, carry.at)
+
+    def _leave_columns(self) -> None:
+        """Go on row by row, with all events from the beginning."""
+        left, self._columns = self._columns, None
+        if left is None or not left.history.n:
+            return
+        self.summary.statistics, self._waiting = [], {}
+        for events in left.events():
+            self._judge(self.run, events)
 
     def _last(self, known: _RecorderState) -> list[Indices]:
         """The indices read from this recorder."""
@@ -326,6 +410,8 @@ class RunState:
         for run, settled in self._settled.items():
             settled.set_aside(self._folds[run].fold.summaries, all=True)
         self.summary.settled = [f for s in self._settled.values() for f in s.files()]
+        if self._columns is not None:
+            self.summary.settled += [file.path for file in self._columns.history.files]
         self.summary.state = f"{name}.state"
         measures = {run: m.state() for run, m in self._metrics.items()}
         self.summary.measures = msgspec.msgpack.encode(measures)
@@ -350,6 +436,7 @@ class RunState:
                 )
                 for run, fold in self._folds.items()
             },
+            None if self._columns is None else self._columns.state(),
             self._passed,
             self._completions,
         )
@@ -390,10 +477,27 @@ class RunState:
             state._settled[run] = state._set_aside(run, kept.settled)
             state._metrics[run] = Measures.of_state(kept.measures)
         state.summary.statistics = [fold.statistics for fold in state._folds.values()]
+        if saved.columns is None:
+            state._columns = None
+        else:
+            state._restore_columns(saved.columns, path)
         state.summary.measures = msgspec.msgpack.encode(
-            {run: kept.measures for run, kept in saved.folds.items()}
+            {run: kept.state() for run, kept in state._metrics.items()}
         )
         return state
+
+    def _restore_columns(self, saved: SavedColumns, path: Path) -> None:
+        """Go on by columns from a state in the file `path`."""
+        self._columns = RunColumns(self.run, self._properties, self._folder, self._into)
+        try:
+            self._columns.restore(saved, path, _REMEDY)
+        except (ValueError, LookupError) as error:
+            raise PipelineError(
+                f"{path}: is not what this version writes ({error}); {_REMEDY}"
+            ) from None
+        if self._columns.history.n:
+            self._metrics[self.run] = self._columns.measures
+            self.summary.statistics = [self._columns.statistics]
 
 
 def _saved(recorder: _RecorderState) -> _SavedRecorder:

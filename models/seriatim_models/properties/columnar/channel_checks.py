@@ -5,10 +5,12 @@ None of them reports a violation: what might be one is a *wrong* row, see `conne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from seriatim_models.properties.blackbox.confirms import WAITING_KEPT
-from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints
+from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, array_of
 from seriatim_models.properties.columnar.connections import (
     ANSWERED,
     ENDED,
@@ -50,6 +52,13 @@ class PrefetchCheck:
             if mine.any():
                 wrong |= mine & (_running(by, steps, before) > rows.limit)
         return Cleared(wrong, limited & (rows.scope != 0), limited & (rows.scope == 0))
+
+    def arrays(self) -> list[bytes]:
+        """Nothing is kept: what is held is known to all checks."""
+        return []
+
+    def restore(self, arrays: Sequence[bytes]) -> None:
+        """There is nothing to restore."""
 
 
 def _running(by: Hashes, steps: Ints, before: Hashes) -> Ints:
@@ -109,6 +118,15 @@ class TagCheck:
         apart: Bools = given & (found & (found - 1) != 0)
         return apart
 
+    def arrays(self) -> list[bytes]:
+        """What is kept of the run so far, as the bytes of arrays."""
+        return [self._last.tobytes(), self._kinds.tobytes()]
+
+    def restore(self, arrays: Sequence[bytes]) -> None:
+        """Go on where another one was that had these arrays."""
+        last, kinds = arrays
+        self._last, self._kinds = array_of(last, np.int64), array_of(kinds, np.int8)
+
 
 class SilenceCheck:
     """P9: no delivery after a confirmed end."""
@@ -130,6 +148,15 @@ class SilenceCheck:
             wrong |= taken & (np.arange(len(taken)) > begun[rows.channel])
             self._ended[rows.channel[at]] = True
         return Cleared(wrong, ends, _no(rows))
+
+    def arrays(self) -> list[bytes]:
+        """What is kept of the run so far, as the bytes of arrays."""
+        return [self._ended.tobytes()]
+
+    def restore(self, arrays: Sequence[bytes]) -> None:
+        """Go on where another one was that had these arrays."""
+        (ended,) = arrays
+        self._ended = array_of(ended, np.bool_)
 
 
 class AnswerCheck:
@@ -172,6 +199,20 @@ class AnswerCheck:
         waits = pairs.last & opens & ~self._full[channel]
         self._open = message[waits], second[waits], channel[waits]
         return Cleared(wrong, answered, _no(rows))
+
+    def arrays(self) -> list[bytes]:
+        """What is kept of the run so far, as the bytes of arrays."""
+        return [a.tobytes() for a in (*self._open, self._full, self._whole, self._phased)]
+
+    def restore(self, arrays: Sequence[bytes]) -> None:
+        """Go on where another one was that had these arrays."""
+        message, second, channel, *flags = arrays
+        self._open = (
+            array_of(message, np.uint64),
+            array_of(second, np.uint64),
+            array_of(channel, np.int64),
+        )
+        self._full, self._whole, self._phased = (array_of(raw, np.bool_) for raw in flags)
 
 
 def _overfull(channel: Ints, opens: Bools, channels: int) -> Bools:

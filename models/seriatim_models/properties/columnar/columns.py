@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,12 @@ ACQUISITIONS = (
 )
 
 
+# Any: a kind of number, or of a row
+def array_of(raw: bytes, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the array of which ``tobytes`` made these bytes. Raises `ValueError` for any other bytes."""
+    return np.frombuffer(raw, kind).copy()
+
+
 class Table:
     """Rows of whole numbers, one after the other."""
 
@@ -78,6 +84,13 @@ class Names(Generic[N]):
 
     def __init__(self) -> None:
         self.code: dict[N, int] = {}
+
+    @staticmethod
+    def of(names: Iterable[N]) -> Names[N]:
+        """Return the table of names in the order in which they were first seen."""
+        found: Names[N] = Names()
+        found.code = {name: number for number, name in enumerate(names)}
+        return found
 
     def __call__(self, name: N) -> int:
         return self.code.setdefault(name, len(self.code))

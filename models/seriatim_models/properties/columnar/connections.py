@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -33,7 +34,7 @@ from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
 from seriatim_models.properties.columnar.checks import loaded
-from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names
+from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.rows import Hashes, Smalls, mixed, text_hashes
 
 COLUMNS = (
@@ -117,6 +118,12 @@ class ChannelCheck(Protocol):
     def take(self, rows: ChannelRows) -> Cleared:
         """Which rows are cases, and which are wrong: what a regular channel does not have."""
 
+    def arrays(self) -> list[bytes]:
+        """What is kept of the run so far, as the bytes of arrays."""
+
+    def restore(self, arrays: Sequence[bytes]) -> None:
+        """Go on where another one was that had these arrays."""
+
 
 # Any: a row of several fields
 Entries = npt.NDArray[Any]
@@ -167,6 +174,21 @@ def _highest(values: Ints, first: Bools, before: Ints) -> Ints:
     group = (np.cumsum(first) - 1) * MOST
     found: Ints = np.maximum.accumulate(np.maximum(values, np.where(first, before, 0)) + group)
     return found - group
+
+
+class ConnectionsState(msgspec.Struct):
+    """What a `RegularConnections` keeps of a run."""
+
+    holders: list[Holder]
+    conns: list[str]
+    used: bytes
+    through: bytes
+    given: bytes
+    wrong: bytes
+    cases: dict[int, bytes]
+    open: bytes
+    lost: bool
+    checks: dict[int, list[bytes]]
 
 
 class RegularConnections:
@@ -352,6 +374,39 @@ class RegularConnections:
         self._wrong = np.append(self._wrong, np.zeros(conns, np.bool_))
         for n, cases in self._cases.items():
             self._cases[n] = np.concatenate([cases, np.zeros((2, conns), np.int64)], axis=1)
+
+    def state(self) -> ConnectionsState:
+        """What is kept of the run so far."""
+        return ConnectionsState(
+            list(self.holders.code),
+            list(self._conns.code),
+            self._used.tobytes(),
+            self._through.tobytes(),
+            self._given.tobytes(),
+            self._wrong.tobytes(),
+            {n: cases.tobytes() for n, cases in self._cases.items()},
+            self._open.tobytes(),
+            self.lost,
+            {n: check.arrays() for n, check in self._checks.items()},
+        )
+
+    def restore(self, state: ConnectionsState) -> None:
+        """Go on where another one was that had this state."""
+        self.holders, self._conns = Names.of(state.holders), Names.of(state.conns)
+        of = [self._conns.code[holder.conn] for holder in state.holders]
+        self._conn_of = np.array(of, np.int64)
+        self._used = array_of(state.used, np.bool_)
+        self._through = array_of(state.through, np.int64)
+        self._given = array_of(state.given, np.int64)
+        self._wrong = array_of(state.wrong, np.bool_)
+        self._cases = {
+            n: array_of(raw, np.int64).reshape(2, len(self._wrong))
+            for n, raw in state.cases.items()
+        }
+        self._open = array_of(state.open, _KEPT)
+        self.lost = state.lost
+        for n, check in self._checks.items():
+            check.restore(state.checks[n])
 
     def irregular(self) -> set[str] | None:
         """The connections that are left to the row-based forms; None for all."""

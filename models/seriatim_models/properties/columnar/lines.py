@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +21,20 @@ from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
+
+
+class LinesState(msgspec.Struct):
+    """What a `RegularLines` keeps of a run."""
+
+    queues: list[str]
+    holders: list[Holder]
+    lines: list[tuple[int, str, int, str]]
+    last: bytes
+    irregular: bytes
+    counts: bytes
+    lost: bool
 
 
 class RegularLines:
@@ -32,6 +45,8 @@ class RegularLines:
         "attempt",
     )  # fmt: skip
 
+    state_type = LinesState
+
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
         self._queues: Names[str] = Names()
         self._holders: Names[Holder] = Names()
@@ -41,11 +56,11 @@ class RegularLines:
         self._irregular: Bools = np.zeros(0, np.bool_)
         self._counts: Ints = np.zeros((2, 0), np.int64)
         """By queue: tested and untestable cases."""
-        self._lost = False
+        self.lost = False
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add the next events."""
-        if self._lost:
+        if self.lost:
             return
         batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted(FirstDeliveryOrder.reads))))
         if not len(batch):
@@ -55,7 +70,7 @@ class RegularLines:
         acquired = ev.among(*ACQUIRES) & ~coded(batch, "m").among("") & ~ph.among("invoke", "fail")
         nameless = coded(batch, "q").among("")
         if (nameless & (acquired | present(batch, "prio"))).any():
-            self._lost = True
+            self.lost = True
             return
         queue = np.array([self._queues(q) if q else -1 for q in names], np.int64)[codes]
         more = len(self._queues.code) - len(self._irregular)
@@ -110,9 +125,30 @@ class RegularLines:
         last = np.append(first[1:], True)
         self._last[line[last]] = number[last]
 
+    def state(self) -> LinesState:
+        """What is kept of the run so far."""
+        return LinesState(
+            list(self._queues.code),
+            list(self._holders.code),
+            list(self._lines.code),
+            self._last.tobytes(),
+            self._irregular.tobytes(),
+            self._counts.tobytes(),
+            self.lost,
+        )
+
+    def restore(self, state: LinesState) -> None:
+        """Go on where another one was that had this state."""
+        self._queues, self._holders = Names.of(state.queues), Names.of(state.holders)
+        self._lines = Names.of(state.lines)
+        self._last = array_of(state.last, np.int64)
+        self._irregular = array_of(state.irregular, np.bool_)
+        self._counts = array_of(state.counts, np.int64).reshape(2, len(self._irregular))
+        self.lost = state.lost
+
     def finish(self, ended: int | None) -> ClearedQueues | None:
-        """What is cleared, when the run is over; None if nothing is."""
-        if self._lost:
+        """What is cleared, if the run is over; None if nothing is."""
+        if self.lost:
             return None
         tested, untestable = self._counts[:, ~self._irregular].sum(axis=1).tolist()
         irregular = {q for q, k in self._queues.code.items() if self._irregular[k]}

@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -48,7 +49,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     connection,
 )
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     ANSWERED,
@@ -77,6 +78,7 @@ Entries = npt.NDArray[Any]
 OPEN = np.dtype(
     [
         ("lifecycle", np.uint64),
+        ("begun", np.int64),  # the place of its publish
         ("since", np.int64),  # the place of the last acquisition, or else of the publish
         ("by", np.int32),
         ("count", np.uint16),
@@ -132,6 +134,17 @@ class _SortedRuns:
         self.runs.append(_SortedRun(hashes, kept))
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
             self.runs[-2:] = [_merged(*self.runs[-2:])]
+
+    def state(self) -> list[tuple[bytes, bytes, int]]:
+        """The runs as data."""
+        return [(run.hashes.tobytes(), run.kept.tobytes(), run.gone) for run in self.runs]
+
+    def restore(self, state: Iterable[tuple[bytes, bytes, int]], kind: npt.DTypeLike) -> None:
+        """Have the runs of another one that had this state; `kind` is that of what is kept."""
+        self.runs = [
+            _SortedRun(array_of(hashes, np.uint64), array_of(kept, kind), gone)
+            for hashes, kept, gone in state
+        ]
 
     @property
     def nbytes(self) -> int:
@@ -250,6 +263,20 @@ class IrregularMessages:
         return self._prop.finish(summary)
 
 
+class PrefilterState(msgspec.Struct):
+    """What a `Prefilter` keeps of a run."""
+
+    holders: list[Holder]
+    kept: ConservationSummary
+    opens: list[tuple[bytes, bytes, int]]
+    finished: list[tuple[bytes, bytes, int]]
+    irregular: list[tuple[bytes, bytes, int]]
+    published: bool
+    voids: bool
+    last: dict[str, int]
+    end: bytes
+
+
 class Prefilter:
     """Clears regular messages by the rows of a run, which it is given batch after batch in order."""
 
@@ -262,7 +289,7 @@ class Prefilter:
         self._finished = _SortedRuns()
         self._irregular = _SortedRuns()
         self._published = False
-        self._voids = False
+        self.voids = False
         """Whether some settlement without effect, or perhaps without, does not say of which messages it was."""
         self._last: dict[str, int] = {}
         self._end: Ints = np.zeros(0, np.int64)
@@ -304,7 +331,7 @@ class Prefilter:
                 self._kept.n = place
                 self._judge.add(self._kept, event)
             elif event.ph in ("fail", "info") and not event.ms:
-                self._voids = True
+                self.voids = True
         begin = len(self._end)
         fresh = list(islice(self.holders.code, begin, None))
         self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
@@ -330,7 +357,8 @@ class Prefilter:
         message = rows.message[begins]
         now = np.zeros(len(message), OPEN)
         now["state"] = SENT
-        now["lifecycle"], now["since"] = rows.lifecycle[begins], rows.n[begins]
+        now["lifecycle"] = rows.lifecycle[begins]
+        now["begun"] = now["since"] = rows.n[begins]
         # Which bits of the lifecycle's hash must agree; all, but for what is done with.
         agrees = np.full(len(message), _WHOLE)
         new = np.ones(len(message), np.bool_)
@@ -346,6 +374,7 @@ class Prefilter:
             done.append((run, at[there], which[there]))
             now["lifecycle"][which[there]] = run.kept[at[there]]
             now["state"][which[there]] = SETTLED
+            now["begun"][which[there]] = 0  # not remembered
             agrees[which[there]] = _LIFE
             new[which[there]] = False
         for _, _, which in self._irregular.find(message):
@@ -365,7 +394,7 @@ class Prefilter:
             run.kept[at[bad[which]]] |= _BACK
             run.kept[at[now["confirmed"][which]]] |= _CONFIRMED
             good[which] = False
-        self._irregular.add(message[bad], np.ones(np.count_nonzero(bad), np.bool_))
+        self._irregular.add(message[bad], now["begun"][bad])
         self._finished.add(message[good & settled], _words(now[good & settled]))
         fresh = good & new & ~settled
         self._opens.add(message[fresh], now[fresh])
@@ -444,6 +473,39 @@ class Prefilter:
             )
         return out
 
+    def begun(self, messages: Hashes) -> int:
+        """A place in the run before which nothing is recorded of these messages, which are open or irregular."""
+        found = [run.kept[at] for run, at, _ in self._irregular.find(messages)]
+        for run, at, _ in self._opens.find(messages):
+            there = run.kept[at]
+            found.append(there["begun"][there["state"] != GONE])
+        return min((int(of.min()) for of in found if len(of)), default=0)
+
+    def state(self) -> PrefilterState:
+        """What is kept of the run so far."""
+        return PrefilterState(
+            list(self.holders.code),
+            self._kept,
+            self._opens.state(),
+            self._finished.state(),
+            self._irregular.state(),
+            self._published,
+            self.voids,
+            self._last,
+            self._end.tobytes(),
+        )
+
+    def restore(self, state: PrefilterState) -> None:
+        """Go on where another one was that had this state."""
+        self.holders, self._kept = Names.of(state.holders), state.kept
+        self._opens.restore(state.opens, OPEN)
+        self._finished.restore(state.finished, np.uint64)
+        self._irregular.restore(state.irregular, np.int64)
+        self._published, self.voids, self._last = state.published, state.voids, state.last
+        self._end = array_of(state.end, np.int64)
+        for number, name in enumerate(state.holders):
+            self._of_connection[connection(name)].append(number)
+
     def finish(self) -> Prefiltered:
         """The run is over."""
         kept = self._kept
@@ -451,7 +513,7 @@ class Prefilter:
         drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
         irregular = [run.hashes for run in self._irregular.runs]
         count = unknown = safe = left = 0
-        if self._voids:
+        if self.voids:
             irregular += [run.hashes[run.kept["state"] != GONE] for run in self._opens.runs]
             irregular += [run.hashes[(run.kept & _BACK) == 0] for run in self._finished.runs]
             self._opens, self._finished = _Opens(), _SortedRuns()

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,75 +68,58 @@ class ClearedQueues(NamedTuple):
     cases: dict[str, Counts]
 
 
-class _OpenMessage:
+class _OpenMessage(msgspec.Struct, array_like=True, gc=False):
     """A message from its publish until it is settled for good."""
 
-    __slots__ = ("back", "by", "consumer", "dtag", "number", "rank", "since", "stream")
+    rank: int
+    """Its place in the queue."""
+    since: int
+    """The event by which it became available, or `_NONE` while somebody has it."""
+    stream: int
+    number: int
+    by: int = _NONE
+    dtag: int = _NONE
+    consumer: int = _NONE
+    """Who had it last, under which tag and as which consumer."""
+    back: int = _NONE
+    """Who gave it back last."""
 
-    def __init__(self, rank: int, stream: int, number: int) -> None:
-        self.rank = self.since = rank
-        """Its place in the queue; and the event by which it became available, or `_NONE` while somebody has it."""
-        self.stream, self.number = stream, number
-        self.by = self.dtag = self.consumer = self.back = _NONE
-        """Who had it last, under which tag and as which consumer; and who gave it back last."""
 
-
-class _Queue:
+class _Queue(msgspec.Struct):
     """What is open in one queue, and the cases so far."""
 
-    __slots__ = (
-        "acquired",
-        "asked",
-        "choices",
-        "conns",
-        "consumers",
-        "early",
-        "fresh",
-        "irregular",
-        "messages",
-        "n",
-        "numbers",
-        "out",
-        "outside",
-        "returned",
-        "returns",
-        "senders",
-        "since",
-        "single",
-        "t",
-        "tested",
-        "unread",
-        "unsure",
-        "waits",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.irregular = self.asked = self.out = False
-        self.n = self.acquired = self.t = 0
-        """Events and acquisitions so far, and the latest time."""
-        self.messages: dict[str, _OpenMessage] = {}
-        self.fresh: deque[str] = deque()
-        self.returned: list[tuple[int, str]] = []
-        """What is there: never given out, in order; and released, as a heap."""
-        self.numbers: dict[int, int] = {}
-        """Of each publisher the latest number."""
-        self.conns: set[str] = set()
-        self.senders: set[str] = set()
-        self.unsure: set[str] = set()
-        """Connections: that act otherwise than by publishing, that publish, and that take as a consumer of which
-        nobody knows whether it asked for no-local (`strict.may_refuse`)."""
-        # P5: acquisitions beside another message, of which it is not known yet that it ends in time: event and number.
-        self.choices: list[tuple[int, int]] = []
-        self.tested = 0
-        self.returns = 0  # P6
-        # P14, as `wakeups.Idle` has them; of a consumer its credit and what it holds.
-        self.unread: set[str] = set()
-        self.early: dict[str, None] = {}
-        self.consumers: dict[int, list[int | None]] = {}
-        self.since: int | None = None
-        self.waits = 0
-        # P20: acquisitions beside another value, while nothing has come back; and all since then.
-        self.single = self.outside = 0
+    irregular: bool = False
+    asked: bool = False
+    out: bool = False
+    n: int = 0
+    acquired: int = 0
+    t: int = 0
+    """Events and acquisitions so far, and the latest time."""
+    messages: dict[str, _OpenMessage] = {}
+    fresh: deque[str] = msgspec.field(default_factory=deque)
+    returned: list[tuple[int, str]] = []
+    """What is there: never given out, in order; and released, as a heap."""
+    numbers: dict[int, int] = {}
+    """Of each publisher the latest number."""
+    conns: set[str] = set()
+    senders: set[str] = set()
+    unsure: set[str] = set()
+    """Connections: that act otherwise than by publishing, that publish, and that take as a consumer of which
+    nobody knows whether it asked for no-local (`strict.may_refuse`)."""
+    choices: list[tuple[int, int]] = []
+    """P5: acquisitions beside another message, of which it is not known yet that it ends in time: event and number."""
+    tested: int = 0
+    returns: int = 0
+    """P6"""
+    unread: set[str] = set()
+    early: dict[str, None] = {}
+    consumers: dict[int, list[int | None]] = {}
+    """P14, as `wakeups.Idle` has them; of a consumer its credit and what it holds."""
+    since: int | None = None
+    waits: int = 0
+    single: int = 0
+    outside: int = 0
+    """P20: acquisitions beside another value, while nothing has come back; and all since then."""
 
     def open_choices(self) -> int:
         """Of the choices that are open at the end, how many were beside a message that is still there."""
@@ -163,18 +147,43 @@ class QueueCheck(Protocol):
 
     columns: Collection[str]
     """Those that are looked at; what a batch lacks is empty throughout."""
+    # Any: each check knows the type of its own
+    state_type: Any
+    """The type of its state."""
+    lost: bool
+    """Nothing is cleared."""
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add the next events."""
 
+    def state(self) -> Any:
+        """What is kept of the run so far."""
+
+    def restore(self, state: Any) -> None:
+        """Go on where another one was that had this state."""
+
     def finish(self, ended: int | None) -> ClearedQueues | None:
-        """What is cleared, when the run is over, at the latest at `ended`; None if nothing is."""
+        """What is cleared, if the run is over, at the latest at `ended`; None if nothing is. More may come after it."""
+
+
+class QueuesState(msgspec.Struct):
+    """What a `RegularQueues` keeps of a run."""
+
+    queues: dict[str, _Queue]
+    holders: list[Holder]
+    tags: list[str]
+    pubs: list[str]
+    qos: dict[int, int | None]
+    given: set[int]
+    end: int
+    lost: bool
 
 
 class RegularQueues:
     """Clears regular queues for P5, P6, P14 and P20."""
 
     columns = COLUMNS
+    state_type = QueuesState
 
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
         bounds = [p.within for p in properties if isinstance(p, NoLostWakeup)]
@@ -276,7 +285,7 @@ class RegularQueues:
                 if of >= 0:
                     queue.numbers[of] = number
                 queue.asked = queue.asked or mark
-                queue.messages[m] = _OpenMessage(n, of, number)
+                queue.messages[m] = _OpenMessage(n, n, of, number)
                 queue.fresh.append(m)
             elif what == TAKEN:
                 message = queue.messages.get(m)
@@ -367,27 +376,47 @@ class RegularQueues:
             for name, queue in self._queues.items():
                 queue.irregular = queue.irregular or name == event.q or event.conn in queue.conns
 
+    def state(self) -> QueuesState:
+        """What is kept of the run so far."""
+        names = list(self._holders.code), list(self._tags.code), list(self._pubs.code)
+        return QueuesState(self._queues, *names, self._qos, self._given, self._end, self.lost)
+
+    def restore(self, state: QueuesState) -> None:
+        """Go on where another one was that had this state."""
+        self._queues, self._holders = state.queues, Names.of(state.holders)
+        self._tags, self._pubs = Names.of(state.tags), Names.of(state.pubs)
+        self._qos, self._given, self._end, self.lost = (
+            state.qos,
+            state.given,
+            state.end,
+            state.lost,
+        )
+
+    def _irregular(self, last: int) -> set[str]:
+        """The queues that are irregular, if the run is over at `last`."""
+        found = set[str]()
+        for name, queue in self._queues.items():
+            waits = queue.since is not None and last - queue.since > self._within
+            if queue.irregular or waits or queue.may_refuse():
+                found.add(name)
+        spoilt = found
+        while spoilt:
+            conns = set[str]().union(*(self._queues[name].conns for name in spoilt))
+            spoilt = {n for n, q in self._queues.items() if n not in found and q.conns & conns}
+            found |= spoilt
+        return found
+
     def finish(self, ended: int | None) -> ClearedQueues | None:
-        """What is cleared, when the run is over, at the latest at `ended`; None if nothing is."""
+        """What is cleared, if the run is over, at the latest at `ended`; None if nothing is."""
         if self.lost:
             return None
-        last = self._end if ended is None else max(self._end, ended)
-        for queue in self._queues.values():
-            waits = queue.since is not None and last - queue.since > self._within
-            queue.irregular = queue.irregular or waits or queue.may_refuse()
-        spoilt = [q.conns for q in self._queues.values() if q.irregular]
-        while spoilt:
-            conns = set[str]().union(*spoilt)
-            more = [q for q in self._queues.values() if not q.irregular and q.conns & conns]
-            spoilt = [q.conns for q in more]
-            for queue in more:
-                queue.irregular = True
-        regular = [q for q in self._queues.values() if not q.irregular]
+        irregular = self._irregular(self._end if ended is None else max(self._end, ended))
+        regular = [q for name, q in self._queues.items() if name not in irregular]
         acquired = sum(q.acquired for q in regular)
         tested = sum(q.tested + q.open_choices() for q in regular)
         single = sum(q.single for q in regular)
         return ClearedQueues(
-            {name for name, queue in self._queues.items() if queue.irregular},
+            irregular,
             {
                 StrictOrder.id: Counts(tested, acquired - tested),
                 RequeueLateness.id: Counts(sum(q.returns for q in regular), 0),

@@ -1,0 +1,537 @@
+"""A run of a stream judged by columns: what is regular is cleared, as in an audit of chunk files (`audit.tasks`).
+
+The same checks clear messages, connections and queues, with the same counts; what they keep of a run is small, and
+stands in the state from update to update. What is irregular is judged event by event, from its beginning: so the events
+of the run are kept in chunk files beside the state, of which those are read again that may hold something of it.
+
+- *Messages*: the events about irregular ones, and those about none, are kept apart and judged anew at each update.
+- *Queues and connections*: each group of properties has a fold over the irregular ones. When one more becomes irregular
+  it is made again from the chunk files. If that has been done too often, it is over all of them from then on.
+
+Where that is not worth it, or no message is regular, the run goes on row by row (`run_state`), beginning with the
+events in the chunk files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.history import Event, table
+from seriatim_models.history.event import GAP
+from seriatim_models.pipeline.audit import chunks, columns
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
+from seriatim_models.pipeline.audit.tasks import (
+    CaseGroups,
+    RowsLeft,
+    event_batches,
+    finished,
+    fold_rows,
+    packed,
+)
+from seriatim_models.pipeline.state_file import decoded, encoded
+from seriatim_models.properties.base import AnyProperty, Finding, Fold
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batches import rows_of_batch
+from seriatim_models.properties.columnar.checks import loaded
+from seriatim_models.properties.columnar.columns import Ints, Names, array_of
+from seriatim_models.properties.columnar.connections import ConnectionsState, RegularConnections
+from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered, PrefilterState
+from seriatim_models.properties.columnar.queues import QueueCheck, clears
+from seriatim_models.properties.columnar.rows import Hashes, is_general, rows_of_events
+
+LENGTH = 200_000
+"""Rows that are judged at a time, and the longest chunk."""
+APART = 20_000
+"""Events about irregular messages, and about none, that are judged anew at each update at most."""
+AGAIN = 4
+"""Rows read again for each event, on average, at most."""
+AGAIN_FIRST = 1_000_000
+"""Rows that may be read again whatever the length of the run."""
+
+
+class HistoryFile(msgspec.Struct, array_like=True):
+    """A chunk file, relative to the stream's folder, and the place in the run behind its last event."""
+
+    path: str
+    end: int
+
+
+class SavedRows(msgspec.Struct):
+    """A `RowsLeft`."""
+
+    names: list[str] | None
+    summaries: list[bytes]
+    """By property, each encoded by its own type."""
+
+
+class SavedGroups(msgspec.Struct):
+    """A `_Groups`: of queues or of connections."""
+
+    checks: list[bytes]
+    cases: dict[int, list[str]]
+    rows: list[tuple[list[int], SavedRows]]
+
+
+class SavedColumns(msgspec.Struct):
+    """A `RunColumns`."""
+
+    history: list[HistoryFile]
+    again: int
+    n: int
+    ended: int | None
+    statistics: found.RunStatistics
+    measures: MeasuresState
+    prefilter: PrefilterState
+    apart: list[tuple[int, Event]]
+    fetched: bytes
+    groups: list[SavedGroups]
+    whole: list[bytes]
+
+
+class _History:
+    """The events of a run in chunk files."""
+
+    def __init__(self, folder: Path, into: str) -> None:
+        self._folder, self._into = folder, into
+        self.files: list[HistoryFile] = []
+        self.again = 0
+        """Rows that were read again."""
+
+    @property
+    def n(self) -> int:
+        """The events so far."""
+        return self.files[-1].end if self.files else 0
+
+    def add(self, held: Mapping[str, pa.Array]) -> None:
+        """Write the next events, with their places and buckets."""
+        name = f"{self._into}.{len(self.files):06d}.parquet"
+        chunk = chunks.write_chunk(self._folder, name, held)
+        self.files.append(HistoryFile(name, self.n + chunk.rows))
+
+    def read(
+        self, since: int = 0, buckets: Collection[str] | None = None, last: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """The chunks that go beyond a place, without the last one if that is not wanted; or some buckets of them."""
+        for file in self.files if last else self.files[:-1]:
+            if file.end > since:
+                batch = chunks.read_chunk(str(self._folder / file.path), None, buckets)
+                self.again += len(batch)
+                if len(batch):
+                    yield batch
+
+    @property
+    def too_often(self) -> bool:
+        """Whether more was read again than that is worth."""
+        return self.again > AGAIN * self.n + AGAIN_FIRST
+
+
+class _MessageColumns:
+    """P1 to P3: regular messages are cleared, the events of the others kept apart."""
+
+    def __init__(self, properties: Mapping[int, AnyProperty], history: _History) -> None:
+        self._properties, self._history = properties, history
+        self.prefilter = Prefilter()
+        self.apart: dict[int, Event] = {}
+        """By place: events about messages that are irregular, or were, and those about none."""
+        self.fetched: Hashes = np.zeros(0, np.uint64)
+        """Sorted: of which messages all events are there."""
+
+    def take(self, batch: pa.RecordBatch) -> bool:
+        """Add the next events, which are the last in the history already; whether that is worth it."""
+        if not self._properties:
+            return True
+        given = rows_of_batch(batch, self.prefilter.holders)
+        self.prefilter.take(*given)
+        if self.prefilter.voids:
+            return False
+        prefiltered = self.prefilter.finish()
+        fresh = np.setdiff1d(prefiltered.irregular, self.fetched, assume_unique=True)
+        if len(fresh):
+            self._fetch(prefiltered._replace(irregular=fresh), self.prefilter.begun(fresh))
+            self.fetched = np.union1d(self.fetched, fresh)
+        about = prefiltered._replace(irregular=self.fetched).about_irregular(given.rows)
+        general = np.array([place for place, _ in given.general], np.int64)
+        self._keep(batch, np.union1d(about, general))
+        return len(self.apart) <= APART and not self._history.too_often
+
+    def _fetch(self, wanted: Prefiltered, since: int) -> None:
+        """Bring the earlier events of messages that have become irregular."""
+        for batch in self._history.read(since, last=False):
+            self._keep(batch, wanted.about_irregular(rows_of_batch(batch, Names()).rows))
+
+    def _keep(self, batch: pa.RecordBatch, places: Ints) -> None:
+        chosen = batch.filter(pa.array(np.isin(np.asarray(batch["n"]), places)))
+        self.apart |= zip(chosen["n"].to_pylist(), table.events(chosen), strict=True)
+
+    def findings(self) -> Iterator[tuple[int, Finding]]:
+        """The findings, by number of the property."""
+        if not self._properties:
+            return
+        prefiltered = self.prefilter.finish()
+        placed = sorted(self.apart.items(), key=lambda of: of[0])
+        rows = rows_of_events(placed, Names()).rows
+        irregular = set(prefiltered.about_irregular(rows).tolist())
+        placed = [(at, e) for at, e in placed if at in irregular or is_general(e)]
+        for n, prop in self._properties.items():
+            assert isinstance(prop, LifecycleProperty)
+            yield n, prefiltered.judge(prop, placed)
+
+
+class _IrregularFolds:
+    """The folds over irregular queues or connections, each by the numbers of its properties."""
+
+    def __init__(self, history: _History, field: str) -> None:
+        self._history, self._field = history, field
+        self.left: dict[tuple[int, ...], RowsLeft] = {}
+
+    def take(
+        self,
+        batch: pa.RecordBatch,
+        wanted: Mapping[tuple[int, ...], Collection[str] | None],
+        properties: Mapping[int, AnyProperty],
+    ) -> None:
+        """Add the next events, which are the last in the history already; what is wanted only grows."""
+        forward, anew = list[RowsLeft](), list[RowsLeft]()
+        begins = len(self._history.files) == 1
+        for key, names in wanted.items():
+            known = self.left.get(key)
+            if known is None or known.names != names:
+                known = self.left[key] = RowsLeft(names, {n: properties[n] for n in key})
+                (forward if begins else anew).append(known)
+            else:
+                forward.append(known)
+        if forward:
+            fold_rows(batch, forward, self._field)
+        if anew:
+            for earlier in self._history.read(0, self._buckets(anew)):
+                fold_rows(earlier, anew, self._field)
+
+    def _buckets(self, left: Iterable[RowsLeft]) -> set[str] | None:
+        """Those that have all events of some queues; None for all."""
+        names = set[str]()
+        for each in left:
+            if each.names is None or self._field != "q":
+                return None
+            names.update(each.names)
+        return {chunks.CONTROL, *map(chunks.bucket, names)}
+
+    def state(self) -> list[tuple[list[int], SavedRows]]:
+        """The folds as data."""
+        return [
+            (
+                list(key),
+                SavedRows(
+                    None if each.names is None else sorted(each.names),
+                    [
+                        packed(p, s)
+                        for p, s in zip(each.properties.values(), each.fold.summaries, strict=True)
+                    ],
+                ),
+            )
+            for key, each in self.left.items()
+        ]
+
+
+class _Groups:
+    """Properties of queues, or of connections: what is regular is cleared, what is not is folded."""
+
+    def __init__(
+        self, properties: Mapping[int, AnyProperty], field: str, history: _History
+    ) -> None:
+        self._properties, self._history = properties, history
+        self._rows = _IrregularFolds(history, field)
+        checked = self._checked(properties)
+        self._cases = CaseGroups({n: p for n, p in properties.items() if n not in checked}, field)
+
+    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
+        """Make the checks; returns the numbers of the properties that have one."""
+        raise NotImplementedError
+
+    def _cleared(
+        self, ended: int | None
+    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
+        """Of each check: its properties, the names that it leaves to the rows (None: all), and what it counted."""
+        raise NotImplementedError
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        raise NotImplementedError
+
+    def _give_up(self) -> None:
+        """Leave all to the rows from now on."""
+        raise NotImplementedError
+
+    def take(self, batch: pa.RecordBatch, plain: pa.RecordBatch, ended: int | None) -> None:
+        """Add the next events: with codes for what repeats, and without. The run ends at `ended` so far."""
+        self._check(batch)
+        self._cases.take(batch)
+        if self._history.too_often:
+            self._give_up()
+            for groups in self._cases.groups.values():
+                if groups:
+                    groups.add("")
+        self._rows.take(plain, self._wanted(ended), self._properties)
+
+    def _wanted(self, ended: int | None) -> dict[tuple[int, ...], Collection[str] | None]:
+        wanted = {key: names for key, names, _ in self._cleared(ended)}
+        for each in self._cases.left():
+            wanted |= {(n,): each.names for n in each.properties}
+        return {key: names for key, names in wanted.items() if names is None or names}
+
+    def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
+        """The findings, several of some properties, by number of the property."""
+        for _, _, counted in self._cleared(ended):
+            yield from counted
+        yield from self._cases.without()
+        for each in self._rows.left.values():
+            # The last event of a fold is one that does not belong to it, so it is given to a copy.
+            of = list(each.properties.values())
+            copy = Fold(of, first=True)
+            copy.summaries = [
+                msgspec.msgpack.decode(packed(p, s), type=p.summary_type)
+                for p, s in zip(of, each.fold.summaries, strict=True)
+            ]
+            yield from zip(each.properties, finished(copy, ended), strict=True)
+
+    def state(self) -> SavedGroups:
+        """What is kept of the run so far."""
+        cases = {n: sorted(names) for n, names in self._cases.groups.items()}
+        return SavedGroups(self._states(), cases, self._rows.state())
+
+    def _states(self) -> list[bytes]:
+        raise NotImplementedError
+
+    def restore(self, saved: SavedGroups, path: Path, remedy: str) -> None:
+        """Go on where another one was that had this state."""
+        self._restore(saved.checks, path, remedy)
+        for n, names in saved.cases.items():
+            self._cases.groups[n] = set(names)
+        for key, rows in saved.rows:
+            left = RowsLeft(
+                None if rows.names is None else set(rows.names),
+                {n: self._properties[n] for n in key},
+            )
+            left.fold.summaries = [
+                decoded(path, raw, self._properties[n].summary_type, remedy)
+                for n, raw in zip(key, rows.summaries, strict=True)
+            ]
+            self._rows.left[tuple(key)] = left
+
+    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
+        raise NotImplementedError
+
+
+class _Queues(_Groups):
+    """What is judged by queue."""
+
+    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
+        named: dict[str, dict[int, AnyProperty]] = {}
+        for n, p in properties.items():
+            if clears(p):
+                named.setdefault(p.queue_check, {})[n] = p
+        self._checks: list[tuple[dict[int, AnyProperty], QueueCheck]] = [
+            (of, loaded(name)(list(of.values()))) for name, of in named.items()
+        ]
+        return set().union(*named.values())
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        for _, check in self._checks:
+            check.take(batch)
+
+    def _give_up(self) -> None:
+        for _, check in self._checks:
+            check.lost = True
+
+    def _cleared(
+        self, ended: int | None
+    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
+        for of, check in self._checks:
+            cleared = check.finish(ended)
+            if cleared is None:
+                yield tuple(of), None, []
+                continue
+            counted = []
+            for n, p in of.items():
+                counts = cleared.cases[p.id]
+                if any(counts) or not cleared.irregular:
+                    finding = Finding.of(p.id, counts.tested, n_untestable=counts.untestable)
+                    counted.append((n, finding))
+            yield tuple(of), {*cleared.irregular, ""} if cleared.irregular else (), counted
+
+    def _states(self) -> list[bytes]:
+        return [encoded(check.state()) for _, check in self._checks]
+
+    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
+        for (_, check), raw in zip(self._checks, states, strict=True):
+            check.restore(decoded(path, raw, check.state_type, remedy))
+
+
+class _Connections(_Groups):
+    """What is judged by connection."""
+
+    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
+        of = {n: p for n, p in properties.items() if p.own("channel_check")}
+        self._numbers, self._regular = tuple(of), RegularConnections(of)
+        return set(of)
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        self._regular.take(batch)
+
+    def _give_up(self) -> None:
+        self._regular.lost = True
+
+    def _cleared(
+        self, ended: int | None
+    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
+        if self._numbers:
+            irregular = self._regular.irregular()
+            counted = [] if irregular is None else list(self._regular.findings())
+            yield self._numbers, irregular, counted
+
+    def _states(self) -> list[bytes]:
+        return [encoded(self._regular.state())]
+
+    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
+        (raw,) = states
+        self._regular.restore(decoded(path, raw, ConnectionsState, remedy))
+
+
+class RunColumns:
+    """One run that comes as columns, from its beginning."""
+
+    def __init__(
+        self, run: str, properties: Sequence[AnyProperty], folder: Path, into: str
+    ) -> None:
+        """`into`: the name in the stream's folder that chunk files begin with."""
+        self._all = properties
+        of: dict[str, dict[int, AnyProperty]] = {}
+        for n, p in enumerate(properties):
+            of.setdefault(p.partitioning, {})[n] = p
+        self.history = _History(folder, into)
+        self.statistics = found.RunStatistics(run)
+        self.measures = Measures(first=True)
+        self.ended: int | None = None
+        self._messages = _MessageColumns(of.get("message", {}), self.history)
+        self._groups: tuple[_Groups, ...] = (
+            _Queues(of.get("queue", {}), "q", self.history),
+            _Connections(of.get("connection", {}), "conn", self.history),
+        )
+        self._whole_numbers = list(of.get("run", {}))
+        self._whole = RowsLeft(None, of.get("run", {}))
+
+    def keep(self, held: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Write down the next events, columns as `columns.checked` gives them; returns them with their places."""
+        placed = columns.placed(dict(held), self.history.n)
+        self.history.add(placed)
+        found.count(self.statistics, columns.kinds(dict(held)), GAP)
+        return pa.RecordBatch.from_pydict(
+            {name: of for name, of in placed.items() if of.null_count < len(of)}
+        )
+
+    def take(self, plain: pa.RecordBatch) -> bool:
+        """Judge the events that were written down last. If that is not worth it, returns False; then use only `keep`
+        and `events` afterwards.
+        """
+        batch = pa.RecordBatch.from_pydict(
+            {
+                name: of.dictionary_encode() if name in chunks.CODED else of
+                for name, of in zip(plain.schema.names, plain.columns, strict=True)
+            }
+        )
+        if "t" in plain.schema.names:
+            latest = pc.max(plain["t"]).as_py()
+            self.ended = latest if self.ended is None else max(self.ended, latest)
+        self.measures.add(plain)
+        if not self._messages.take(batch):
+            return False
+        for group in self._groups:
+            group.take(batch, plain, self.ended)
+        if self._whole.properties:
+            fold_rows(plain, [self._whole], "q")
+        return True
+
+    def findings(self) -> list[Finding]:
+        """The finding of every property, if the run ended here; more events may be added afterwards."""
+        judged: dict[int, list[Finding]] = {}
+        of_whole = zip(self._whole_numbers, self._whole.fold.finish(), strict=True)
+        for n, finding in (*self._messages.findings(), *of_whole):
+            judged.setdefault(n, []).append(finding)
+        for group in self._groups:
+            for n, finding in group.findings(self.ended):
+                judged.setdefault(n, []).append(finding)
+        out = []
+        for n, prop in enumerate(self._all):
+            finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
+            out.append(found.annotated(prop, finding, self.statistics.run, 0))
+        return out
+
+    def events(self) -> Iterator[list[Event]]:
+        """All events from the beginning, a batch at a time."""
+        for batch in self.history.read():
+            yield from event_batches(chunks.in_order(batch))
+
+    def state(self) -> SavedColumns:
+        """What is kept of the run so far."""
+        return SavedColumns(
+            self.history.files,
+            self.history.again,
+            self.history.n,
+            self.ended,
+            self.statistics,
+            self.measures.state(),
+            self._messages.prefilter.state(),
+            sorted(self._messages.apart.items(), key=lambda of: of[0]),
+            self._messages.fetched.tobytes(),
+            [group.state() for group in self._groups],
+            [
+                packed(p, s)
+                for p, s in zip(
+                    self._whole.properties.values(), self._whole.fold.summaries, strict=True
+                )
+            ],
+        )
+
+    def restore(self, saved: SavedColumns, path: Path, remedy: str) -> None:
+        """Go on where another one was that had this state, from the file `path`."""
+        self.history.files, self.history.again = saved.history, saved.again
+        self.ended, self.statistics = saved.ended, saved.statistics
+        self.measures = Measures.of_state(saved.measures)
+        self._messages.prefilter.restore(saved.prefilter)
+        self._messages.apart = dict(saved.apart)
+        self._messages.fetched = array_of(saved.fetched, np.uint64)
+        for group, of in zip(self._groups, saved.groups, strict=True):
+            group.restore(of, path, remedy)
+        self._whole.fold.summaries = [
+            decoded(path, raw, p.summary_type, remedy)
+            for p, raw in zip(self._whole.properties.values(), saved.whole, strict=True)
+        ]
+
+
+def undelivered(waiting: dict[str, str], batch: pa.RecordBatch) -> dict[str, str]:
+    """The messages that are not delivered yet after the next events, with their queues; `waiting` are those before."""
+    ev, ph = coded(batch, "ev"), coded(batch, "ph")
+    began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
+    publish = ev.among("publish")
+    taken = ev.among(*ACQUIRES) & ~ph.among("invoke", "fail")
+    what = np.zeros(len(batch), np.int8)
+    what[publish & began] = 1
+    what[(publish & ph.among("fail")) | taken | ev.among("return", "expire")] = 2
+    what[ev.among("delete", "purge")] = 3
+    at = np.flatnonzero(what)
+    chosen = pa.array(at)
+    messages, queues = (table.values(column_of(batch, name).take(chosen)) for name in ("m", "q"))
+    for kind, m, q in zip(what[at].tolist(), messages, queues, strict=True):
+        if kind == 1:
+            waiting[m or ""] = q or ""
+        elif kind == 2:
+            waiting.pop(m or "", None)
+        else:
+            waiting = {name: of for name, of in waiting.items() if of != (q or "")}
+    return waiting

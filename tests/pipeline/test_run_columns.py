@@ -1,0 +1,240 @@
+"""A run of a stream judged by columns has the findings, counts and witnesses of one judged row by row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from seriatim_models.history import Event, table, write_history
+from seriatim_models.history.complete import complete
+from seriatim_models.history.header import Header
+from seriatim_models.history.indices import Indices
+from seriatim_models.pipeline.audit import columns, tables
+from seriatim_models.pipeline.audit.runs import Fingerprint
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.stream import run_columns, run_state
+from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
+from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
+from seriatim_workshop.crosscheck import columnar
+
+HEADER = Header(run="r", params={"complete": True})
+FINAL = 10**12
+
+
+def made(seed: int, messages: int = 70, right: bool = False) -> list[Event]:
+    """A completed history of two queues; in most something is wrong."""
+    draw = random.Random(seed)
+    events: list[Event] = []
+    for q in ("q", "r"):
+        fault = "" if right else draw.choice(("", *FAULTS))
+        broker = SimulatedBroker(seed, messages, prefetch=draw.randrange(1, 6), fault=fault, q=q)
+        events += [
+            msgspec.structs.replace(e, conn=e.conn and q + e.conn, m=e.m and q + e.m)
+            for e in broker.run()
+        ]
+    lvl = draw.choice(("api", "broker", "broker"))
+    events.sort(key=lambda e: e.t or 0)
+    return list(
+        complete(msgspec.structs.replace(e, i=n, lvl=lvl, clk="") for n, e in enumerate(events))
+    )
+
+
+def files(folder: Path, events: Sequence[Event], cuts: Sequence[int]) -> list[ArrivedFile]:
+    """The events as Parquet files, cut there."""
+    out = []
+    for n, (a, b) in enumerate(pairwise([0, *cuts, len(events)])):
+        path = folder / f"{n}.parquet"
+        write_history(path, events[a:b], HEADER)
+        out.append(ArrivedFile(str(path), "", events[a].i, n))
+    return out
+
+
+class _Stream:
+    """Two states of one run, by columns as long as that goes and by rows, that are saved and loaded at each update."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.states = RunState("r", BLACKBOX, folder, "c0"), RunState("r", BLACKBOX)
+        self.updates = 0
+
+    def take(
+        self, arrived: Sequence[ArrivedFile], changed: dict[str, Fingerprint] | None = None
+    ) -> None:
+        """Take some files, and compare all that is said of the run."""
+        self.updates += 1
+        for state, name in zip(self.states, "cr", strict=True):
+            state.take(arrived, FINAL, 0, True, changed)
+            state.save(self.folder, f"{name}{self.updates}")
+        mine, rows = (state.summary for state in self.states)
+        assert mine.findings == rows.findings
+        assert (mine.late, mine.waiting, mine.backlog) == (rows.late, rows.waiting, rows.backlog)
+        assert (mine.files, mine.stamps, mine.held) == (rows.files, rows.stamps, rows.held)
+        assert [counted(s) for s in mine.statistics] == [counted(s) for s in rows.statistics]
+        c, r = (f"{name}{self.updates}.state" for name in "cr")
+        self.states = (
+            RunState.load(self.folder, c, BLACKBOX, f"c{self.updates}"),
+            RunState.load(self.folder, r, BLACKBOX),
+        )
+        assert self.states[0].summary == mine
+
+    @property
+    def by_columns(self) -> bool:
+        return self.states[0]._columns is not None
+
+
+def counted(statistics: object) -> object:
+    return msgspec.to_builtins(statistics)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_findings_are_those_by_rows_after_every_file(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_state, "LENGTH", 90)
+    events, draw = made(seed), random.Random(seed)
+    stream = _Stream(tmp_path)
+    parts = files(tmp_path, events, sorted(draw.sample(range(1, len(events)), 3)))
+    for part in parts:
+        stream.take([part])
+    assert stream.by_columns
+    assert any(f.verdict is not Verdict.INCONCLUSIVE for f in stream.states[0].summary.findings)
+
+
+def test_metrics_are_those_by_rows(tmp_path: Path) -> None:
+    events, stream = made(2, right=True), _Stream(tmp_path)
+    for part in files(tmp_path, events, [120, 333]):
+        stream.take([part])
+        measured = [tables.rows_measured(state.measured()) for state in stream.states]
+        for mine, wanted in zip(measured[0].values(), measured[1].values(), strict=True):
+            assert sorted(map(repr, mine.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
+    assert stream.by_columns
+
+
+@pytest.mark.parametrize("histories", [12, pytest.param(400, marks=pytest.mark.slow)])
+def test_mutated_histories_are_judged_alike(histories: int) -> None:
+    """A slice of `make crosscheck-columnar`."""
+    by_columns = 0
+    for seed in range(histories):
+        events = columnar.history(seed)
+        found, wanted = columnar.streamed(events, columnar.by_rows(events))
+        assert found == wanted, seed
+        by_columns += len(found) == 2 * len(BLACKBOX)
+    assert by_columns > histories / 2
+
+
+def _gap(events: list[Event]) -> list[Event]:
+    return [*events[:5], Event(i=events[5].i, ev="gap", t=events[5].t), *events[6:]]
+
+
+def _falls(events: list[Event]) -> list[Event]:
+    return [msgspec.structs.replace(events[0], t=0), *events[1:]]
+
+
+def _fails(events: list[Event]) -> list[Event]:
+    at = next(n for n, e in enumerate(events) if e.ev == "ack")
+    fail = msgspec.structs.replace(events[at], ph="fail", ms=None)
+    return [*events[:at], fail, *events[at + 1 :]]
+
+
+@pytest.mark.parametrize("spoil", [_gap, _falls, _fails])
+def test_what_columns_cannot_hold_is_judged_by_rows_from_the_beginning(
+    spoil: Callable[[list[Event]], list[Event]], tmp_path: Path
+) -> None:
+    events, stream = made(3), _Stream(tmp_path)
+    middle = spoil(events[200:400])
+    parts = files(tmp_path, [*events[:200], *middle, *events[400:]], [200, 400])
+    stream.take(parts[:1])
+    assert stream.by_columns
+    stream.take(parts[1:2])
+    assert not stream.by_columns
+    assert not [f for f in stream.states[0].summary.settled if f.endswith(".parquet")]
+    stream.take(parts[2:])
+
+
+def test_late_parts_other_recorders_and_changed_files_are_judged_by_rows(tmp_path: Path) -> None:
+    events = made(4)
+    first, late, last = files(tmp_path, events, [150, 300])
+    other = tmp_path / "other.parquet"
+    noted = [Event(i=n, ev="note", t=events[300 + n].t) for n in range(5)]
+    write_history(other, noted, Header(run="r", rec="b", params={"complete": True}))
+    then: list[tuple[list[ArrivedFile], dict[str, Fingerprint]]] = [
+        ([late], {}),
+        ([ArrivedFile(str(other), "b", 0, 9)], {}),
+        ([], {first.path: (1, 2)}),
+    ]
+    for arrived, changed in then:
+        stream = _Stream(tmp_path)
+        stream.take([first, last])
+        assert stream.by_columns
+        stream.take(arrived, changed)
+        assert not stream.by_columns
+
+
+@pytest.mark.parametrize("what", [{"APART": 5}, {"AGAIN": 0, "AGAIN_FIRST": 0}])
+def test_where_too_little_is_regular_rows_judge_and_the_findings_stay(
+    what: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in what.items():
+        monkeypatch.setattr(run_columns, name, value)
+    events, stream = made(0), _Stream(tmp_path)
+    for part in files(tmp_path, events, [100, 101, 200, 350]):
+        stream.take([part])
+    assert not stream.by_columns
+
+
+def test_queues_are_all_left_to_the_rows_where_they_were_read_again_too_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_columns, "AGAIN", 0)
+    monkeypatch.setattr(run_columns, "AGAIN_FIRST", 0)
+    events = made(6)
+    judged = run_columns.RunColumns("r", BLACKBOX[3:], tmp_path, "x")
+    for a, b in pairwise([0, 100, 200, 300, len(events)]):
+        judged.take(judged.keep(table.columns(events[a:b])))
+        expected = [p.check(events[:b]) for p in BLACKBOX[3:]]
+        found = [msgspec.structs.replace(f, subject="") for f in judged.findings()]
+        assert [(f.verdict, f.n_tested, f.witness) for f in found] == [
+            (f.verdict, f.n_tested, f.witness) for f in expected
+        ]
+    assert judged.history.too_often
+    assert None in [each.names for g in judged._groups for each in g._rows.left.values()]
+
+
+def test_more_than_is_held_is_checked_before_anything_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "PIECE", 50)
+    monkeypatch.setattr(run_state, "LENGTH", 40)
+    events = made(7)
+    parts = files(tmp_path, _falls(events[::-1])[::-1], [200])
+    stream = _Stream(tmp_path)
+    stream.take(parts[:1])
+    assert stream.by_columns
+    stream.take(parts[1:])  # its last stamp falls
+    assert not stream.by_columns
+
+
+def test_rejects_a_run_of_which_a_chunk_file_is_missing(tmp_path: Path) -> None:
+    events = made(8)
+    parts = files(tmp_path, events, [200])
+    state = RunState("r", BLACKBOX, tmp_path, "c0")
+    state.take(parts[:1], FINAL, 0, True)
+    (tmp_path / "c0.000000.parquet").unlink()
+    with pytest.raises(PipelineError, match=r"c0\.000000\.parquet: not readable as a chunk"):
+        state.take(parts[:1], FINAL, 0, True)  # what comes twice is late, and so by rows
+
+
+def test_indices_that_rise_are_added_as_ranges() -> None:
+    one, each = Indices(), Indices()
+    for some in ([3, 4, 5], [6], [], [9, 11, 12]):
+        one.extend(some)
+        for i in some:
+            each.append(i)
+    assert one == each
