@@ -238,6 +238,21 @@ def test_p3_a_confirmed_close_before_the_publish_excuses_nothing() -> None:
 # P4, first-delivery order
 
 
+def test_p4_compares_polls_with_deliveries_but_above_a_client_library() -> None:
+    """There a delivery may wait for its callback while the answer of a poll is recorded."""
+    for lvl, verdict in (
+        ("wire", Verdict.VIOLATED),
+        ("broker", Verdict.VIOLATED),
+        ("api", Verdict.INCONCLUSIVE),
+    ):
+        r = Recording(lvl)
+        for n, ev in ((1, "get"), (0, "deliver")):
+            fields = {"ph": "ok"} if ev == "get" else {"ctag": "tag"}
+            fields |= {"m": f"m{n}", "q": "q", "pub": "p", "conn": "a"}
+            r.add(ev, pseq=n, ch=1, gen=1, redelivered=False, **fields)
+        assert check("P4", r).verdict is verdict
+
+
 def test_p4_reports_first_deliveries_out_of_order_on_one_channel_only() -> None:
     r = Recording()
     r.deliver("m1", "a")

@@ -37,7 +37,9 @@ class LineKey(NamedTuple):
     prio: int | None
     by: Holder
     ev: str
-    """The answer of a poll may be recorded before deliveries that came earlier and wait for their callback."""
+    """Above a client library, where the answer of a poll may be recorded before deliveries that came earlier and wait
+    for their callback; elsewhere empty.
+    """
 
 
 def by_consumer(event: Event) -> bool:
@@ -50,12 +52,17 @@ def to_nobody(event: Event) -> bool:
     return event.gen == UNKNOWN_GEN and not event.ctag
 
 
+def way(event: Event) -> str:
+    """How a message came, where that decides when it is recorded."""
+    return event.ev if event.lvl in ("", "api") else ""
+
+
 def line_key(event: Event) -> LineKey:
     """The line in which a delivery is."""
     by = holder(event)
     if by_consumer(event):
         by = by._replace(name=event.ctag or by.name)
-    return LineKey(event.pub, event.q, event.part, event.key, event.prio, by, event.ev)
+    return LineKey(event.pub, event.q, event.part, event.key, event.prio, by, way(event))
 
 
 class Low(msgspec.Struct, array_like=True):

@@ -25,7 +25,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
-from seriatim_models.properties.blackbox.order import by_consumer, to_nobody
+from seriatim_models.properties.blackbox.order import by_consumer, to_nobody, way
 from seriatim_models.properties.blackbox.strict import may_refuse
 
 Ints = npt.NDArray[np.int64]
@@ -148,7 +148,7 @@ class Columns:
                     if fresh is None or not known or to_nobody(e):
                         self.clipped += fresh is not False
                     elif fresh:
-                        line = lines((stream, ev, by, e.ctag if by_consumer(e) else ""))
+                        line = lines((stream, way(e), by, e.ctag if by_consumer(e) else ""))
                     key = self._key(e.q, e.m)
                     self._met.add(key)
                     acquired((

@@ -41,8 +41,8 @@ class RegularLines:
     """Clears regular queues for P4. Kept of a run: of each line its latest number."""
 
     columns = (
-        "n", "bucket", "ev", "ph", "q", "m", *HOLDER, "pub", "pseq", "prio", "part", "key", "dead", "redelivered",
-        "attempt",
+        "n", "bucket", "ev", "lvl", "ph", "q", "m", *HOLDER, "pub", "pseq", "prio", "part", "key", "dead",
+        "redelivered", "attempt",
     )  # fmt: skip
 
     state_type = LinesState
@@ -100,14 +100,18 @@ class RegularLines:
         of_holders = rows.select([c for c in HOLDER if c in rows.schema.names])
         by = holder_numbers(of_holders, self._holders)
         pub, ev = coded(rows, "pub"), coded(rows, "ev")
-        code = ((queue * (int(by.max()) + 1) + by) * len(pub.values) + pub.codes) * len(ev.values)
-        _, at, line = np.unique(code + ev.codes, return_index=True, return_inverse=True)
+        # Above a client library deliveries and polls are apart: see `order.way`.
+        above = coded(rows, "lvl").among("", "api")
+        ways = [*ev.values, ""]
+        way = np.where(above, ev.codes, len(ev.values))
+        code = ((queue * (int(by.max()) + 1) + by) * len(pub.values) + pub.codes) * len(ways)
+        _, at, line = np.unique(code + way, return_index=True, return_inverse=True)
         known = len(self._last)
         of = zip(
             queue[at].tolist(),
             (pub.values[k] for k in pub.codes[at]),
             by[at].tolist(),
-            (ev.values[k] for k in ev.codes[at]),
+            (ways[k] for k in way[at]),
             strict=True,
         )
         numbers = np.array([self._lines(key) for key in of], np.int64)
