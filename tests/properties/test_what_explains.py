@@ -188,6 +188,16 @@ def settled_twice(refused: bool) -> Recording:
     return r
 
 
+def a_first_tag_again(closed: bool) -> Recording:
+    """No openings are recorded, and the channel's close was asked for; nor is the answer."""
+    r = Recording()
+    given(r, "m1", A, dtag=1)
+    if closed:
+        r.add("ch_close", "invoke", op=9, **A)
+    given(r, "m2", A, dtag=1)
+    return r
+
+
 def settled_twice_at_the_end(over: bool) -> Recording:
     """What is recorded ends before the broker can have refused it: what was asked later is not answered."""
     r = Recording()
@@ -437,6 +447,7 @@ def group_with_leases(over: bool) -> Recording:
         ("P10", exclusive_did_not_answer),
         ("P8", settled_twice),
         ("P8", settled_twice_at_the_end),
+        ("P8", a_first_tag_again),
         ("P7", limited_later),
         ("P5", taken_where_lines_were_lost),
         ("P5", confirmed_where_lines_were_lost),

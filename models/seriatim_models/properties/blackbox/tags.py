@@ -79,6 +79,8 @@ class Tags(msgspec.Struct):
     twice: list[Twice] = []
     opened: bool = False
     """That the channel was opened is recorded; else it may have been opened anew."""
+    closing: bool = False
+    """The channel's close was asked for: what is given then may be of the channel opened anew, or is seen late."""
     asked: dict[str, None] = {}
     """Consumers that were begun when something had been given already, and were given nothing yet."""
     polls: dict[int, int | None] = {}
@@ -102,7 +104,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     untestable: the library may have refused the delivery itself (pika's cancel does). There the answer of a poll may
     be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
     Where the opening of a channel is not recorded, a first tag, given to a poll or to a consumer that was begun since,
-    may be of the channel opened anew.
+    or to anybody after its close was asked for, may be of the channel opened anew.
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
     Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses;
@@ -127,7 +129,9 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.tested -= len(state.twice)
             tally.untestable += len(state.twice)
             state.twice = []
-        if event.ev == "ch_open":
+        if event.ev == "ch_close":
+            state.closing = event.ph != "fail"
+        elif event.ev == "ch_open":
             state.opened = state.opened or event.ph in ("", "ok")
         elif event.ev == "consume" and state.last and event.ph != "fail":
             state.asked[event.ctag] = None
@@ -164,7 +168,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         known = state.opened or event.lvl in EXACT
         if known or (event.dtag or 0) > len(state.polls) + acquires(event):
             return False
-        return event.ev != "deliver" or event.ctag in state.asked
+        return event.ev != "deliver" or event.ctag in state.asked or state.closing
 
     def _deliver(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         above = event.lvl in ("", "api")
