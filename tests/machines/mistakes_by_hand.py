@@ -1105,5 +1105,181 @@ BY_HAND: list[tuple[str, str, str, str, str, str]] = [
      """            while self.deliver_to(consumer, "job"):
                 pass""",
      '            self.deliver_to(consumer, "job")'),
+    ("q-depth-counted-when-served", "depth-read", "QL-2", "queue",
+     """        self.depth.add(1)
+        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+        if not message.not_before:
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)
+""",
+     """        entry = self.entries.add(message, DELAYED if message.not_before else AVAILABLE)
+        if not message.not_before:
+            if self.entries.overtaking:
+                self._rewind_all(entry)
+            self._arrived(entry)
+        self.depth.add(1)
+"""),
+    ("q-pays-behind-the-acquiring", "push-taken-meanwhile", "outcome", "queue",
+     """        if not consumer.take_credit():
+            return None, None
+        return self._take(consumer, *found), consumer
+""",
+     """        entry = self._take(consumer, *found)
+        if not consumer.take_credit():
+            if entry is not None and consumer.acquires:
+                self.release(entry, consumer)
+            return None, None
+        return entry, consumer
+"""),
+    ("q-credit-looked-at-before-sent", "grants-when-sent", "WK-9", "queue",
+     """                self.manager.set_notified(consumer, True)
+                consumer.target.send(consumer, entry)
+                if not consumer.has_credit():
+""",
+     """                self.manager.set_notified(consumer, True)
+                more = consumer.has_credit()
+                consumer.target.send(consumer, entry)
+                if not more:
+"""),
+    ("q-higher-ones-sought-in-interested", "credit-kept", "WK-4", "queue",
+     "for other in self.all.consumers() if consumer.acquires else ():",
+     "for other in self.manager.interested() if consumer.acquires else ():"),
+    ("q-resumed-only-if-not-woken", "grants-when-sent", "WK-9", "queue",
+     "        origins = (NOT_INTERESTED,) if desired else (wanting, NOTIFIED)",
+     "        origins = (NOT_INTERESTED,) if desired else (wanting,)"),
+    ("q-take-group-left-before-state", "group-given-up", "SP-2", "queue",
+     """            if not entry.change(seen, consumer.acquired):  # as it was when `_first_to_take` looked
+                if self.groups.leave(entry.message.group, consumer):
+                    self._announce_group(entry.message.group)
+                return None
+""",
+     """            if entry.state.get() is not seen or not entry.change(seen, consumer.acquired):
+                self.groups.leave(entry.message.group, consumer)
+                return None
+"""),
+    ("h-served-target-first-again", "handover-targets-in-turn", "WK-12", "handover",
+     """            self._targets.add(target)
+        return not""",
+     """            there = self._targets._waiting.get()
+            while not self._targets._waiting.compare_and_set(there, (target, *(t for t in there if t is not target))):
+                there = self._targets._waiting.get()
+        return not"""),
+    ("h-session-until-it-has-none", "handover-sessions-in-turn", "WK-12", "handover",
+     """            if session.process():
+                self._sessions.add(session)
+""",
+     """            while session.process():
+                pass
+"""),
+    ("c-closed-known-late", "open-while-closing", "outcome", "client",
+     """            self._closed = error
+            channels = self._channels.get()
+        for channel in channels.values():
+            channel.shut_down(error)
+""",
+     """            channels = self._channels.get()
+        for channel in channels.values():
+            channel.shut_down(error)
+        with self._lock:
+            if self._closed is not None:
+                return
+            self._closed = error
+"""),
+    ("c-effect-before-the-lock", "consume-while-failing", "outcome", "client",
+     """        with self._lock:
+            if self._active is not None and self._active.on_reply is not None:
+                self._active.on_reply()
+            self._finish(frame)
+""",
+     """        active = self._active
+        if active is not None and active.on_reply is not None:
+            active.on_reply()
+        with self._lock:
+            self._finish(frame)
+"""),
+    ("c-server-open-before-key", "open-while-closing", "outcome", "client",
+     """            self.work.pool.register_key(channel.key)
+            self.server.open(self.wire, number)
+            return channel
+""",
+     """            self.server.open(self.wire, number)
+        self.work.pool.register_key(channel.key)
+        return channel
+"""),
+    ("c-frees-slot-notifies-before-lift", "full-beside-call", "CH-5", "client",
+     """        self._active = None
+        self.connection.work.pool.limit(self.key)
+        self._changed.notify_all()
+""",
+     """        self._active = None
+        self._changed.notify_all()
+"""),
+    ("w-ready-without-work", "pool-one-channel", "CH-6", "workpool",
+     """            if not self._pool.get(key):
+                return False  # EndWorkNoMoreToDo
+            self._ready.append(key)""",
+     """            if key not in self._pool:
+                return False
+            self._ready.append(key)"""),
+    ("w-shutdown-ends-before-rest", "pool-rejected", "CH-4", "workpool",
+     """            if task is None:
+                return
+            task()
+""",
+     """                more = self._open
+            if task is None or not more:
+                return
+            task()
+"""),
+    ("b-prefetch-read-when-pushed", "consumers-in-turn", "outcome", "broker",
+     "return within(self.prefetch, mine) and",
+     "return within(self.channel.consumer_prefetch, mine) and"),
+    ("b-cancelled-holds-its-place", "consume-and-cancel", "CH-4", "broker",
+     """        if consumer is not None:
+            consumer.queue.consumers.remove(consumer)
+""",
+     """        if consumer is not None and consumer not in [i.consumer for i in channel.unacked.values()]:
+            consumer.queue.consumers.remove(consumer)
+"""),
+    ("b-opened-behind-the-end", "open-and-publish-while-crashing", "outcome", "broker",
+     """        with self._lock:
+            if wire.gone:
+                return
+            self._channels[wire.name, number] = ServerChannel(wire, number)
+""",
+     """        if wire.gone:
+            return
+        with self._lock:
+            self._channels[wire.name, number] = ServerChannel(wire, number)
+"""),
+    ("l-signals-the-first-only", "log-two-channels", "LC-4", "log",
+     """        for channel in self._connected.get():
+            channel.notify()
+""",
+     """        for channel in self._connected.get()[-1:]:
+            channel.notify()
+"""),
+    ("f-forgets-when-it-cannot-pay", "fair-starve", "outcome", "fair",
+     """        if weight > slot.deficit:
+            return None
+""",
+     """        if weight > slot.deficit:
+            slot.deficit = min(slot.deficit, quantum)
+            return None
+"""),
+    ("f-held-used-for-stop", "fair-stop-twice", "FQ-4", "fair",
+     """            self._held, self._ended = 0, True  # the token of `stop`, or another in its place
+""",
+     """            self._ended = True
+            self.tokens.acquire()
+"""),
+    ("g-left-with-own-count", "group-left-twice", "outcome", "groups",
+     """            owners = self.owners.get()
+            count = owners[group][1] - 1
+            rest""",
+     """            count = self.owners.get()[group][1] - 1
+            owners = self.owners.get()
+            rest"""),
 ]  # fmt: skip
 """A name; then, as in `PLANTED`, the program, what catches the mistake in it, module, text there, and text instead."""

@@ -871,6 +871,14 @@ def recover("""),
             self._wait(call)
             call = self._active or call
         if call.reply.error"""),
+    ("consumers-in-turn-past-the-full", "outcome", "broker",
+     """                queue.consumers.remove(consumer)
+                queue.consumers.append(consumer)
+                channel =""",
+     """                if queue.consumers[0] is consumer:
+                    queue.consumers.remove(consumer)
+                    queue.consumers.append(consumer)
+                channel ="""),
     ("channels-in-turn", "outcome", "workpool",
      "            self._ready.append(key)  # EndWorkMoreToDo: to the tail, so channels take turns",
      "            self._ready.appendleft(key)"),

@@ -759,6 +759,25 @@ def consumers_in_turn(scene: ClientScene) -> None:
     scene.spawn(run, "A")
 
 
+@scenario("QS-1", traces=1)
+def consumers_in_turn_past_the_full(scene: ClientScene) -> None:
+    """Messages are pushed to three consumers in turn, of which the first has as many as it may.
+
+    Bounds: Sequential; one limit of one message, five messages, nothing acknowledged. No reader runs.
+    """
+    first, second, third = scene.client(channels=3, messages=0, read=False)
+    server = scene.server
+    scene.at(first, lambda x: server.qos(x, 1, False))
+    for channel in (first, second, third):
+        scene.at(channel, lambda x: server.consume(x, "q", "t"))
+
+    def publish() -> None:
+        for _ in range(5):
+            third.basic_publish("", "q", scene.message(scene.fresh()))
+
+    scene.spawn(publish, "A")
+
+
 @scenario("EX-1", traces=1)
 def refused_and_not_there(scene: ClientScene) -> None:
     """A consumer is refused, because another is there exclusively, and gets nothing of what is published then.

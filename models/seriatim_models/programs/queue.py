@@ -222,6 +222,22 @@ def held(scene: PullScene) -> None:
     scene.housekeeping(after=5)
 
 
+@scenario("SP-2 TM-2 WK-1", traces=25)
+def due_when_passed(scene: PullScene) -> None:
+    """A held message comes to be due when the only consumer has taken what lies behind it, and waits.
+
+    Bounds: One held message and one behind it, one pass of housekeeping. A consumer that goes past the message
+    meanwhile is in `held`.
+    """
+    scene.clock_starts()
+    a = scene.subscribe("A")
+    scene.enqueue("m1", not_before=5)
+    scene.enqueue("m2")
+    scene.drain(a)
+    scene.serve(a)
+    scene.housekeeping(after=5)
+
+
 @scenario("ES-1 ES-3 ES-5 TM-1 TM-2", traces=1)
 def due_and_expired(scene: PullScene) -> None:
     """Two messages come to be due and two expire before one pass of housekeeping, and one stays as it is.
@@ -371,6 +387,24 @@ def group_freed_behind(scene: PullScene) -> None:
     scene.take(a)
     held = scene.take(a)
     scene.take(b)
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+
+
+@scenario("ES-5 SP-2 WK-1 MG-1 MG-2", traces=1)
+def group_freed_around_held(scene: PullScene) -> None:
+    """The owner of a group is done with its message; of the two behind it the first is held, and one waits for both.
+
+    Bounds: Sequential; one group of three, two consumers; the hold does not end.
+    """
+    scene.clock_starts()
+    a = scene.taker("A")
+    scene.enqueue("g1", group="g")
+    scene.enqueue("g2", group="g", not_before=5)
+    scene.enqueue("g3", group="g")
+    held = scene.take(a)
+    b = scene.subscribe("B")
+    scene.drain(b)
+    scene.serve(b)
     scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
 
 

@@ -1527,6 +1527,55 @@ mutant(
 )
 
 mutant(
+    id="served-while-it-stays",
+    killed_by="WK-12",
+    program="handover-targets-in-turn",
+    steps=212,
+    origin=INTERACTIONS + ", steps 9 and 10",
+    title="a target that is served stays where it is, before those that wait, until it has nothing",
+    diff="""
+-        target = self._targets.take()
+-        if target is not None and target.process():
+-            self._targets.add(target)
++        waiting = self._targets._waiting.get()
++        if waiting and not waiting[0].process():
++            self._targets.take()
+""",
+)
+
+mutant(
+    id="due-and-announced-too-early",
+    killed_by="WK-1",
+    program="due-when-passed",
+    steps=34,
+    origin="order, rule 5",
+    title="housekeeping wakes a consumer for what is due, and then moves its pointer back",
+    diff="""
+             if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
+-                self._announce(entry)
++                self._returned(entry)
++                self._rewind_all(entry)
+""",
+)
+
+mutant(
+    id="free-up-to-the-first-held",
+    killed_by="WK-1",
+    program="group-freed-around-held",
+    steps=12,
+    origin=ORDERING + ", message groups",
+    title="what was passed over is announced up to the first message of the group that cannot be had",
+    diff="""
+-            if entry.message.group == group and entry.available():
+-                self._announce(entry)
++            if entry.message.group == group:
++                if not entry.available():
++                    return
++                self._announce(entry)
+""",
+)
+
+mutant(
     id="turn-for-each-consumer",
     killed_by="WK-12",
     program="handover-waits-in-turn",

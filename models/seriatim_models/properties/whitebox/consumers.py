@@ -349,8 +349,11 @@ class Wk12(OnReplay):
                 turns[e.proc] = e
             elif e.ph == "ok" and e.m and (turn := turns.pop(e.proc, None)) is not None:
                 of = catalogue.target(turn)
-                while (begun := taken.get(of)) is not None:
-                    if (before := last.get(of)) is not None:
+                while of in home:
+                    before, begun = last.get(of), taken.get(of, turn)
+                    if before is not None:
+                        if begun.i < before[0].i:
+                            begun = turn  # it was not taken out for this message
                         for other, since in waiting[home[of]].items():
                             if other == of:
                                 continue
