@@ -348,11 +348,6 @@ def _buckets(footer: pq.FileMetaData) -> Iterator[str]:
         yield str(found.min)
 
 
-def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a chunk in the order of the run."""
-    return batch.take(pc.array_sort_indices(batch["n"]))
-
-
 def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:
     """The first rejected lines of each source, at most so many."""
     out: list[Rejected] = []

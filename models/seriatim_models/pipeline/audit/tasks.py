@@ -37,7 +37,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.columnar.batch_columns import coded
+from seriatim_models.properties.columnar.batch_columns import coded, in_order
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Names
@@ -127,7 +127,7 @@ def summarise(
 
 def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
     """Add the events of a chunk to a fold, and to the metrics."""
-    batch = chunks.in_order(chunks.read_chunk(file))
+    batch = in_order(chunks.read_chunk(file))
     if metrics is not None:
         metrics.add(batch)
     for events in event_batches(read_by(batch, fold.properties)):
@@ -276,7 +276,7 @@ def _judged_by_row(
 
 def fold_rows(batch: pa.RecordBatch, left: Sequence[RowsLeft], field: str) -> None:
     """Give each of `left` its events of the next rows; events are made once for all."""
-    batch = chunks.in_order(read_by(batch, [p for each in left for p in each.properties.values()]))
+    batch = in_order(read_by(batch, [p for each in left for p in each.properties.values()]))
     wanted = [_of_these(each.names, field, batch) for each in left]
     some = np.logical_or.reduce(wanted)
     batch, wanted = batch.filter(pa.array(some)), [of[some] for of in wanted]
@@ -434,7 +434,7 @@ def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tup
         if not len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
             continue
         batch = chunks.read_chunk(file)
-        chosen = chunks.in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
+        chosen = in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
         for begin in range(0, len(chosen), BATCH):
             some = chosen.slice(begin, BATCH)
             yield from zip(some["n"].to_pylist(), table.events(some), strict=True)

@@ -38,10 +38,11 @@ from seriatim_models.pipeline.audit.tasks import (
 from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
 from seriatim_models.properties.columnar.batches import rows_of_batch
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Ints, Names, array_of
+from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
 from seriatim_models.properties.columnar.connections import ConnectionsState, RegularConnections
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered, PrefilterState
 from seriatim_models.properties.columnar.queues import QueueCheck, clears
@@ -343,7 +344,7 @@ class _Queues(_Groups):
 
     def _check(self, batch: pa.RecordBatch) -> None:
         for _, check in self._checks:
-            check.take(batch)
+            check.take(_some(batch, check.columns))
 
     def _give_up(self) -> None:
         for _, check in self._checks:
@@ -382,7 +383,7 @@ class _Connections(_Groups):
         return set(of)
 
     def _check(self, batch: pa.RecordBatch) -> None:
-        self._regular.take(batch)
+        self._regular.take(_some(batch, CHANNEL_COLUMNS))
 
     def _give_up(self) -> None:
         self._regular.lost = True
@@ -401,6 +402,11 @@ class _Connections(_Groups):
     def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
         (raw,) = states
         self._regular.restore(decoded(path, raw, ConnectionsState, remedy))
+
+
+def _some(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+    """Those of some columns that are there: what is not looked at need not be filtered."""
+    return batch.select([name for name in names if name in batch.schema.names])
 
 
 class RunColumns:
@@ -475,7 +481,7 @@ class RunColumns:
     def events(self) -> Iterator[list[Event]]:
         """All events from the beginning, a batch at a time."""
         for batch in self.history.read():
-            yield from event_batches(chunks.in_order(batch))
+            yield from event_batches(in_order(batch))
 
     def state(self) -> SavedColumns:
         """What is kept of the run so far."""

@@ -19,6 +19,12 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     return pa.nulls(len(batch), table.SCHEMA.field(name).type)
 
 
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows in the order of the run."""
+    n = np.asarray(batch["n"])
+    return batch if (n[1:] > n[:-1]).all() else batch.take(pc.array_sort_indices(batch["n"]))
+
+
 class Coded(NamedTuple):
     """A column as codes of a vocabulary: row k has the value ``values[codes[k]]``.
 

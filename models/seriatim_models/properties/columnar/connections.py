@@ -31,7 +31,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names, array_of
@@ -224,7 +224,7 @@ class RegularConnections:
         if self.lost or not read.any():
             return
         chosen = batch.filter(pa.array(read))
-        rows = self._rows(chosen.take(pc.array_sort_indices(chosen["n"])))
+        rows = self._rows(in_order(chosen))
         conn = self._conn_of[rows.channel]
         wrong = (rows.kind == OTHER) | self._opened_late(rows)
         # Of what a channel holds, only a poll or a delivery that settles itself takes nothing.

@@ -32,7 +32,7 @@ from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
@@ -207,7 +207,7 @@ class RegularQueues:
         batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted({*READ, GAP}))))
         if not len(batch):
             return
-        batch = batch.take(pc.array_sort_indices(batch["n"]))
+        batch = in_order(batch)
         kind, clock = _kinds(batch), column_of(batch, "t")
         if kind is None or clock.null_count:
             self.lost = True
