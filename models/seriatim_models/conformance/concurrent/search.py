@@ -2,7 +2,7 @@
 
 Threads meet by chance, and so do commands and faults: a workload that showed a violation may not show it again. So each
 smaller one is tried several times, and the outcome says in how many of so many further runs the smallest one showed it.
-Its history is the evidence. (Hypothesis would take the first run that differs for a flaky test, and give up.)
+Its history is the evidence. (spec/decisions/small-workloads-and-hypothesis.md says why Hypothesis does not do this.)
 """
 
 from __future__ import annotations
