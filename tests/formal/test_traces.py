@@ -7,7 +7,7 @@ from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Programs
 from seriatim_models.programs.queue import drain_behind, drain_if_woken
 from seriatim_models.programs.scene import PullScene
-from seriatim_workshop.formal import SPEC, followed, traces
+from seriatim_workshop.formal import SPEC, followed, simulation, traces
 from seriatim_workshop.formal.concrete import Concrete, NotThat
 from seriatim_workshop.formal.followed import share
 from seriatim_workshop.formal.recorder import HostOperation
@@ -214,6 +214,28 @@ def test_a_concrete_state_and_the_solver_agree_on_an_action() -> None:
         state.take("acquire", t="t", e="m", c="B")
     state.put("owner", "m", "B")
     assert "who_holds" in state.broken()
+
+
+@pytest.mark.parametrize(
+    ("program", "mutant"),
+    [
+        ("pause-and-take", ""),
+        ("push-close", ""),
+        ("handover-two-targets", ""),
+        ("group-freed", ""),
+        ("consumer-list-middle", "unlink-at-the-head-only"),
+        ("interest", "iteration-returns-deleted"),
+        ("release-behind", "release-without-owner"),
+    ],
+)
+def test_who_is_not_asked_would_have_said_nothing(
+    program: str, mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [traces.follow(program, mutant, 12)]
+    monkeypatch.setattr(simulation, "KINDS", {})
+    found.append(traces.follow(program, mutant, 12))
+    same = [(f.steps, f.counts, f.actions, f.system, f.rejected, f.notes) for f in found]
+    assert same[0] == same[1]
 
 
 def test_rejects_a_word_that_no_case_has() -> None:

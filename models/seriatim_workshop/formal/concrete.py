@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import z3
 
@@ -22,7 +22,13 @@ from seriatim_workshop.formal.source import (
     default,
     values,
 )
-from seriatim_workshop.formal.theory import Action, Claim, Term, TransitionSystem
+from seriatim_workshop.formal.theory import (
+    Action,
+    Claim,
+    SymbolicState,
+    Term,
+    TransitionSystem,
+)
 
 Arguments = tuple[Value, ...]
 Table = dict[Arguments, Value]
@@ -65,17 +71,25 @@ class Concrete:
         """Take the step and return what it may have changed. Raises `NotThat` if its guard does not hold."""
         return self.perform(self.system.actions[action], parameters)
 
+    def taken(self, action: str, **parameters: Value) -> Changes | None:
+        """Take the step if its guard holds, and return what it may have changed; None if it does not."""
+        return self._performed(compiled(self.system.actions[action], self.system), parameters)
+
+    def _performed(self, step: Step, parameters: dict[str, Value]) -> Changes | None:
+        changes: Changes | None = step.after(self.tables, self.members, **parameters)
+        for name, changed in changes or ():
+            self.tables[name].update(changed)
+        return changes
+
     def perform(self, action: Action, parameters: dict[str, Value]) -> Changes:
         """Take the step, of the system or of a broken variant. Raises `NotThat` if its guard does not hold."""
         step = compiled(action, self.system)
-        changes: Changes | None = step.after(self.tables, self.members, **parameters)
+        changes = self._performed(step, parameters)
         if changes is None:
             shown = ", ".join(f"{n} = {v}" for n, v in parameters.items())
             raise NotThat(
                 f"{action.name}({shown}) is not possible here: {self._why(step, parameters)}"
             )
-        for name, changed in changes:
-            self.tables[name].update(changed)
         return changes
 
     def _why(self, step: Step, parameters: dict[str, Value]) -> str:
@@ -108,13 +122,44 @@ class Concrete:
 
 @dataclass(frozen=True)
 class Step:
-    """An action, translated."""
+    """An action, translated: each part of it when it is first asked for."""
 
-    guard: Function
-    parts: tuple[tuple[Term, dict[str, str], Function], ...]
-    """The guard's conjuncts, what their constants are called, and each as a function."""
-    after: Function
-    """Returns `Changes`, or None if the guard does not hold."""
+    action: Action
+    system: TransitionSystem
+    allowed: Term
+    """The guard."""
+    changed: SymbolicState
+    """The state afterwards."""
+    names: dict[str, str]
+    """Of the constants that stand for the parameters: which."""
+
+    @cached_property
+    def guard(self) -> Function:
+        """Whether the guard holds."""
+        return self._function(self.allowed)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Term, dict[str, str], Function], ...]:
+        """The guard's conjuncts, what their constants are called, and each as a function."""
+        conjuncts = self.allowed.children() if z3.is_and(self.allowed) else [self.allowed]
+        return tuple((one, self.names, self._function(one)) for one in conjuncts)
+
+    @cached_property
+    def after(self) -> Function:
+        """Returns `Changes`, or None if the guard does not hold."""
+        updates = SourceWriter(self.names)
+        allowed = updates(self.allowed)
+        changes = []
+        for name, function in self.system.functions.items():
+            changed = getattr(self.changed, name)
+            if changed is not function:
+                changes.append(f"({name!r}, {_change(updates, function, changed)})")
+        body = f"return [{', '.join(changes)}] if {allowed} else None"
+        return updates.function(body, [*self.action.parameters])
+
+    def _function(self, term: Term) -> Function:
+        write = SourceWriter(self.names)
+        return write.function(f"return {write(term)}", [*self.action.parameters])
 
 
 _COMPILED: dict[int, tuple[Action, Step]] = {}
@@ -132,28 +177,7 @@ def _translated(action: Action, system: TransitionSystem) -> Step:
     symbols = action.symbols()
     names = {s.decl().name(): name for s, name in zip(symbols, action.parameters, strict=True)}
     guard, after = action.build(system.state(), *symbols)
-    conjuncts = guard.children() if z3.is_and(guard) else [guard]
-    write = SourceWriter(names)
-    body = f"return {write(guard)}"
-    parts = []
-    for one in conjuncts:
-        part = SourceWriter(names)
-        text = f"return {part(one)}"
-        parts.append((one, names, part.function(text, [*action.parameters])))
-    updates = SourceWriter(names)
-    allowed = updates(guard)
-    changes = []
-    for name, function in system.functions.items():
-        changed = getattr(after, name)
-        if changed is not function:
-            changes.append(f"({name!r}, {_change(updates, function, changed)})")
-    return Step(
-        write.function(body, [*action.parameters]),
-        tuple(parts),
-        updates.function(
-            f"return [{', '.join(changes)}] if {allowed} else None", [*action.parameters]
-        ),
-    )
+    return Step(action, system, guard, after, names)
 
 
 def _settled(term: Term, names: dict[str, str], parameters: dict[str, Value]) -> Term:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol, cast
 
-from seriatim_workshop.formal.concrete import Concrete, NotThat
+from seriatim_workshop.formal.concrete import Changes, Concrete, NotThat
 from seriatim_workshop.formal.recorder import HostOperation, RecordedCell
 from seriatim_workshop.formal.source import Value
 from seriatim_workshop.formal.theory import load
@@ -130,13 +130,13 @@ class Follower:
         self.context = context
         self.lib = context.lib
         system = load(self.system)
-        self.state = Concrete(system, {sort.name(): [] for sort in system.sorts})
+        self.state = Concrete(system, {name: [] for name in system.sort_names})
         self.outside = ""
         """Why the system does not speak of what is followed here; '' if it does."""
         self.steps = 0
         """Steps of the specification that were taken."""
         self.actions: set[str] = set()
-        self._known: dict[str, set[str]] = {sort.name(): set() for sort in system.sorts}
+        self._known: dict[str, set[str]] = {name: set() for name in system.sort_names}
         self._threads = self._known["Thread"]
         self._changed: list[tuple[str, Key]] = []
 
@@ -187,18 +187,22 @@ class Follower:
 
     def take(self, action: str, **parameters: Value) -> str:
         """Take an action of the system and return its name. Raises `NotThat` if its guard does not hold."""
-        for name, changed in self.state.take(action, **parameters):
+        self._note(action, self.state.take(action, **parameters))
+        return action
+
+    def _note(self, action: str, changes: Changes) -> None:
+        for name, changed in changes:
             if name in self.fields:
                 self._changed += ((name, key) for key in changed)
         self.steps += 1
         self.actions.add(action)
-        return action
 
     def takes(self, action: str, **parameters: Value) -> bool:
         """Take an action if it is possible, and say whether it was."""
-        if not self.state.allows(action, **parameters):
+        changes = self.state.taken(action, **parameters)
+        if changes is None:
             return False
-        self.take(action, **parameters)
+        self._note(action, changes)
         return True
 
     def member(self, sort: str, name: str) -> bool:

@@ -29,6 +29,14 @@ OUTSIDE = {
 INSTEAD = ("it pushes", "it is pulled from")
 """Why `wakeups` or `jobs` does not speak of a queue: the other of the two does."""
 
+KINDS = {
+    "nodes": {"next", "tail", "walk", "size", "state", "marked"},
+    "entries": {"record", "now", "depth", "groups", "pointer", "state", "next", "marked"},
+    "lists": {"acquire", "release", "qcm_move", "Interested", "wants_work", "next", "marked"},
+    "handover": {"permits", "targets", "sessions", "ready", "scheduled"},
+}
+"""System -> the operations, kinds of objects and records that its follower does something with; if none, with all."""
+
 SHORT = 240
 """Characters of a rejection that a table shows."""
 
@@ -82,6 +90,11 @@ class Simulation:
             self._queue(event.cell.removesuffix(".depth"))
         explained = {}
         for follower in self.followers:
+            kinds = KINDS.get(follower.system)
+            if follower.outside or (
+                kinds is not None and event.kind not in kinds and event.what not in kinds
+            ):
+                continue
             self.where = follower.system
             found = follower(event)
             if found:

@@ -13,7 +13,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import z3
@@ -155,6 +155,11 @@ class TransitionSystem:
         self.functions[name] = z3.Function(f"{self.name}.{name}", *domain_and_range)
         if rigid:
             self.rigid |= {name}
+
+    @cached_property
+    def sort_names(self) -> tuple[str, ...]:
+        """What its sorts are called. Each execution asks for them seven times, and the solver is slow to say."""
+        return tuple(sort.name() for sort in self.sorts)
 
     def state(self) -> SymbolicState:
         """An arbitrary state."""

@@ -185,7 +185,8 @@ def line(outcome: Followed, n: int, of: int) -> str:
     mark = "!" if outcome.wrong else " "
     head = f"{mark} {n:3}/{of} {outcome.name[:50]:50}"
     if outcome.mutant and not outcome.wrong:
-        return f"{head} {outcome.system or 'accepted':9}"
+        by = outcome.system or ("rejected" if outcome.rejected else "accepted")
+        return f"{head} {by:9}"
     tail = f"{outcome.executions:5,} {share([outcome]):4.0%}{' ' if outcome.exhausted else '+'}"
     return f"{head} {tail}" + (f"\n      {outcome.wrong}" if outcome.wrong else "")
 
