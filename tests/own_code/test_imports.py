@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import subprocess
 import sys
 
 import pytest
-from tests.own_code import imports
+from tests.own_code import first_search, imports
 
 from seriatim_models.explorer.python import check
 
@@ -45,6 +46,19 @@ def test_a_condition_over_a_lock_of_the_program_loses_wake_ups() -> None:
     result = check(imports.waits_with_if)
     assert result.verdict == "violated"
     assert "deadlock" in result.ends or "wait" in result.why
+
+
+@pytest.mark.parametrize("every_access", [False, True])
+@pytest.mark.parametrize("name", first_search.PROGRAMS)
+def test_the_first_search_of_a_process_is_as_the_second(name: str, every_access: bool) -> None:
+    line = f"from tests.own_code.first_search import twice; twice({name!r}, {every_access})"
+    command = [sys.executable, "-c", line]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    first, second = ended.stdout.splitlines()
+    assert first == second
+    assert first.startswith("ok ")
+    if name == "looks_for_a_module":
+        assert "(['False', 'colorsys'], True)" in first
 
 
 def test_nothing_of_it_is_left_behind() -> None:

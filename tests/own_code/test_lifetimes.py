@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.own_code import lifetimes
+from tests.own_code import closed_late, lifetimes
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import check
@@ -21,6 +23,13 @@ PROGRAMS = sorted(name for name in vars(lifetimes) if name.partition("_")[0] in 
 def test_the_verdict_is_that_of_its_name(name: str) -> None:
     result = check(getattr(lifetimes, name), seconds=60)
     assert result.verdict == EXPECTED[name.partition("_")[0]], str(result)
+
+
+@pytest.mark.parametrize("program", closed_late.PROGRAMS, ids=lambda program: program.__name__)
+def test_what_is_closed_is_closed_when_cpython_closes_it(program: Callable[[], Any]) -> None:
+    real = program()
+    real = asyncio.run(real) if inspect.iscoroutine(real) else real
+    assert list(check(program, seconds=60).outcomes) == [str(real)]
 
 
 def test_collecting_cycles_is_refused() -> None:

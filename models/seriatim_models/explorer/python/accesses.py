@@ -16,12 +16,13 @@ import logging
 import operator
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from seriatim_models.explorer.errors import NotObserved
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.execution import CLOSED_LAST, PythonExecution
 from seriatim_models.explorer.python.places import (
     CLASS,
     CONTAINER,
@@ -74,6 +75,19 @@ class _Now:
 
 
 now = _Now()
+
+
+@contextmanager
+def no_program() -> Iterator[None]:
+    """While the body runs, rewritten code announces nothing and names nothing: it makes what all executions share.
+
+    Otherwise the execution that comes first would have steps and names that no other has.
+    """
+    before, now.execution = now.execution, None
+    try:
+        yield
+    finally:
+        now.execution = before
 
 
 def running() -> tuple[PythonExecution | None, Thread | None]:
@@ -592,7 +606,7 @@ def result_of(ex: PythonExecution, value: Any, site: int, sources: Iterable[Any]
 def derive(ex: PythonExecution, value: Any, sources: Iterable[Any]) -> None:
     """An object of C was made from others: a cursor of a connection, a view of an array."""
     known = tuple(
-        weakref.ref(each) if type(each) is types.GeneratorType else each  # as in its record
+        weakref.ref(each) if type(each) in CLOSED_LAST else each  # as in its record
         for each in sources
         if kind_of(type(each)) in (CONTAINER, OPAQUE)
     )

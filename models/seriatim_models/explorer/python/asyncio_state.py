@@ -13,6 +13,7 @@ import itertools
 import signal
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,13 @@ from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.guard import NETWORK, refusal, refusing
 from seriatim_models.explorer.python.accesses import now
 from seriatim_models.explorer.python.event_loop import name_of
-from seriatim_models.explorer.python.execution import BESIDE_THREADS, PythonExecution, Search
+from seriatim_models.explorer.python.execution import (
+    BESIDE_THREADS,
+    LIFETIMES,
+    PythonExecution,
+    Search,
+)
+from seriatim_models.explorer.python.lifetimes import cleans_up
 from seriatim_models.explorer.python.places import where
 from seriatim_models.explorer.python.primitives import Lock, here
 from seriatim_models.explorer.python.threads import FIRST_IDENT, user_traceback
@@ -56,15 +63,49 @@ class NativeSet(set[Any]):
     __s_native__ = True
 
 
-class NativeDict(dict[Any, Any]):
-    """Asynchronous generators in the order of their first use."""
+class AsyncGenerators:
+    """The asynchronous generators of a loop in the order of their first use.
+
+    They are kept until the loop ends them; where lifetimes are followed, only until their last reference goes.
+    """
 
     __s_native__ = True
 
+    def __init__(self) -> None:
+        self._known: dict[int, Callable[[], Any]] = {}
+        """By address."""
 
-def ordered() -> NativeDict:
-    """An empty set with an order."""
-    return NativeDict()
+    def add(self, generator: Any) -> None:
+        """Note one that is used first."""
+        ex = now.execution
+        mortal = ex is not None and LIFETIMES in ex.search.promoted
+        self._known[id(generator)] = weakref.ref(generator) if mortal else lambda: generator
+
+    def discard(self, generator: Any) -> None:
+        """Forget one."""
+        self._known.pop(id(generator), None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known.clear()
+
+    def knows(self, address: int) -> bool:
+        """Whether one was used first here."""
+        return address in self._known
+
+    def __iter__(self) -> Iterator[Any]:
+        alive = [refer() for refer in self._known.values()]
+        return iter([generator for generator in alive if generator is not None])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def left_open(generators: AsyncGenerators) -> None:
+    """Note that a loop ends generators which perhaps died before, see `lifetimes`."""
+    ex, _ = here()
+    if any(cleans_up(g.ag_code, g.ag_frame) for g in generators):
+        ex.need(LIFETIMES, 0)
 
 
 def is_asyncio(name: str) -> bool:
@@ -254,7 +295,7 @@ def quiet() -> Iterator[None]:
     instead = "the loop of an observed module"
     asyncio.BaseEventLoop.run_forever = refusing("an event loop of asyncio", instead, real)  # type: ignore[method-assign]
     sys.unraisablehook = _unraisable(hook)
-    sys.set_asyncgen_hooks(firstiter=_first_use, finalizer=None)
+    sys.set_asyncgen_hooks(firstiter=_first_use, finalizer=_last_use)
     try:
         yield
     finally:
@@ -283,4 +324,14 @@ def _first_use(generator: Any) -> None:
         return
     for loop in ex.loops:
         if loop._thread_id == FIRST_IDENT + ex.current.tid:
-            loop._asyncgens[generator] = None
+            loop._asyncgens.add(generator)
+
+
+def _last_use(generator: Any) -> None:
+    """The last reference to an asynchronous generator goes: its loop ends it in a task."""
+    ex = now.execution
+    if ex is None or ex.current is None:
+        return
+    for loop in ex.loops:
+        if loop._asyncgens.knows(id(generator)):
+            loop._asyncgen_finalizer_hook(generator)

@@ -52,9 +52,17 @@ COUNTED_TOGETHER = ("threads", "timers_ended", "timers_bounded")
 """Attributes of a `Search` of which several processes keep the largest."""
 
 
+CLOSED_LAST = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+"""What does something when its last reference goes: its record has a weak one."""
+
+
 def _forget(records: dict[int, ObjectRecord], key: int, _: object) -> None:
     """A generator has died: its address may be used again."""
     records.pop(key, None)
+
+
+BROUGHT: dict[str, frozenset[str]] = {}
+"""What the import of each real module by an execution has imported in this process."""
 
 
 class Promotion(ExplorerError):
@@ -104,6 +112,8 @@ class Search:
         """Of the last exception that left a thread."""
         self.timers = "any"
         """The order in which timers of asyncio may end: ``any`` or ``deadline``, see `event_loop`."""
+        self.there = frozenset(sys.modules).difference(*BROUGHT.values())
+        """The modules that were imported before, and not by an execution."""
         self.stdout = sys.stdout
         self.outputs = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, None)
         """Where a program that prints would show it."""
@@ -349,7 +359,7 @@ class PythonExecution(Execution):
         maker = 0 if thread is None else thread.tid
         self.numbers[maker] = number = self.numbers[maker] + 1
         key = id(obj)
-        if type(obj) is types.GeneratorType:
+        if type(obj) in CLOSED_LAST:
             obj = weakref.ref(obj, partial(_forget, self.records, id(obj)))
         found = ObjectRecord(obj, label, maker, number, made, thread)
         self.records[key] = found

@@ -38,7 +38,14 @@ from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.accesses import ATTRIBUTE_NAMES, ATTRIBUTES_DELETED, now
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
-from seriatim_models.explorer.python.execution import BESIDE_THREADS, LIFETIMES, Promotion, Search
+from seriatim_models.explorer.python.execution import (
+    BESIDE_THREADS,
+    LIFETIMES,
+    Promotion,
+    PythonExecution,
+    Search,
+)
+from seriatim_models.explorer.python.lifetimes import outlived
 from seriatim_models.explorer.python.places import Race
 from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write
@@ -312,6 +319,10 @@ class RoundObserver:
         search = self.search
         if search.needed:  # the program may have caught it
             raise NotObserved(search.needed[0])
+        ex = world._ex
+        assert isinstance(ex, PythonExecution)
+        if LIFETIMES not in search.promoted and outlived(ex):
+            search.found.setdefault(LIFETIMES, Race(LIFETIMES, 0, 0))
         if search.found and not world.is_replay:
             raise Promotion(", ".join(search.found))
         return None if self.look is None else self.look(world)

@@ -1,4 +1,5 @@
-"""When objects die, for a program that can see it: by a weak reference, a finalizer or a `__del__`.
+"""When objects die, for a program that can see it: by a weak reference, a finalizer, a `__del__`, or a generator that
+stands within a `with` or `try` and so does something when it is closed.
 
 As long as nothing of this kind is made in a program, its objects live until their execution ends: nobody can tell.
 The first that is made begins the search again, with lifetimes followed. Then an object dies as in CPython without the
@@ -11,22 +12,28 @@ since its last announcement: who comes first decides whether the object is found
 from __future__ import annotations
 
 import _weakrefset
+import dis
 import gc
+import inspect
 import sys
 import types
 import weakref
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.model.guard import HARNESS, place, program_text
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python.accesses import now, record_of
+from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
 from seriatim_models.explorer.python.places import ObjectRecord, SharedPlace
 
 LIFE = "<lifetime>"
 """The name of the place that a weak reference reads."""
+STOPS = "INTRINSIC_STOPITERATION_ERROR"
+"""The instruction that such a handler begins with."""
 HELPERS = (str(weakref.__file__), str(_weakrefset.__file__), str(HARNESS))
 """Where a weak reference is made for somebody else."""
 
@@ -141,6 +148,35 @@ HELD = _held(ObjectRecord(object(), "", 0, 0, True, None))
 """References to an object that only its record holds."""
 
 
+def outlived(ex: PythonExecution) -> bool:
+    """Whether an execution has come to its end with a generator or coroutine that does something when it is closed.
+
+    It may have died before, if nobody but the explorer held what held it.
+    """
+    generators = [r.obj() for r in ex.records.values() if type(r.obj) is weakref.ref]
+    return (
+        any(cleans_up(g.gi_code, g.gi_frame) for g in generators if inspect.isgenerator(g))
+        or any(cleans_up(coroutine.cr_code, coroutine.cr_frame) for coroutine, _ in ex.coroutines)
+        or any(cleans_up(g.ag_code, g.ag_frame) for loop in ex.loops for g in loop._asyncgens)
+    )
+
+
+def cleans_up(code: types.CodeType, frame: types.FrameType | None) -> bool:
+    """Whether a generator that waits to be resumed stands within a `with` or `try`."""
+    return frame is not None and _in_try(code, frame.f_lasti)
+
+
+@cache
+def _in_try(code: types.CodeType, at: int) -> bool:
+    """Whether an exception at an instruction is looked at by its function.
+
+    From 3.12 on each generator as a whole has a handler that makes a RuntimeError of StopIteration.
+    """
+    whole = {i.offset for i in dis.get_instructions(code) if i.argrepr == STOPS}
+    table: Any = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    return any(e.start <= at < e.end and e.target not in whole for e in table)
+
+
 class MortalExecution(PythonExecution):
     """An execution in which objects die."""
 
@@ -230,6 +266,7 @@ class MortalExecution(PythonExecution):
 
     def _dead(self) -> list[ObjectRecord]:
         _forget_views(self)
+        _forget_coroutines(self)
         dead = [
             record
             for key, record in self.records.items()
@@ -240,10 +277,30 @@ class MortalExecution(PythonExecution):
         return dead
 
 
+def bury_and_call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
+    """`call` where objects die: also where nothing is announced for long, as in a task of asyncio."""
+    ex = now.execution
+    if isinstance(ex, MortalExecution) and ex.current is not None:
+        ex.bury(ex.current)
+    return call(function, site, *args, **kwargs)
+
+
 def _forget_views(ex: PythonExecution) -> None:
     for table in (ex.views, ex.derived):
-        for key in [key for key, pair in table.items() if sys.getrefcount(pair[0]) == HELD]:
+        for key in [
+            k for k, pair in table.items() if sys.getrefcount(pair[0]) == HELD + (k in ex.records)
+        ]:
             del table[key]
+
+
+def _forget_coroutines(ex: PythonExecution) -> None:
+    """One that was never begun is kept: it is a mistake of the program."""
+    ex.coroutines[:] = [
+        (coroutine, site)
+        for coroutine, site in ex.coroutines
+        if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+        or sys.getrefcount(coroutine) > HELD + 1
+    ]
 
 
 def gc_module(ex: PythonExecution) -> types.ModuleType:

@@ -21,7 +21,7 @@ from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python.accesses import MARK, library, now
-from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.execution import BROUGHT, PythonExecution
 from seriatim_models.explorer.python.hooks import give_hash, take_hash
 from seriatim_models.explorer.python.kept_inside import (
     collections_module,
@@ -253,6 +253,20 @@ class Modules(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+class ModulesOfProgram(Modules):
+    """What a program sees in `sys.modules`: what was there before the search, and what this execution has imported.
+
+    Whatever an earlier execution has imported, this one has not.
+    """
+
+    def _real(self, name: str) -> Any:
+        ex = now.execution
+        if ex is None or name in ex.search.there:
+            return super()._real(name)
+        brought = any(name in BROUGHT.get(loaded, ()) for loaded in ex.modules)
+        return super()._real(name) if brought else None
 
 
 OURS = str(Path(__file__).resolve().parent)

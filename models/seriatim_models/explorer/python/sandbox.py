@@ -28,10 +28,16 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 from seriatim_models.explorer.errors import Misuse, OutsideModel
 from seriatim_models.explorer.model.guard import lifted
 from seriatim_models.explorer.python import asyncio_state
-from seriatim_models.explorer.python.accesses import MARK, get, now, shows, touch_all
+from seriatim_models.explorer.python.accesses import MARK, get, no_program, now, shows, touch_all
 from seriatim_models.explorer.python.calls import call
-from seriatim_models.explorer.python.execution import PythonExecution, Search
+from seriatim_models.explorer.python.execution import (
+    BROUGHT,
+    LIFETIMES,
+    PythonExecution,
+    Search,
+)
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
+from seriatim_models.explorer.python.lifetimes import bury_and_call
 from seriatim_models.explorer.python.made_methods import observe_attrs
 from seriatim_models.explorer.python.places import OF_EXECUTION
 from seriatim_models.explorer.python.provided import (
@@ -39,6 +45,7 @@ from seriatim_models.explorer.python.provided import (
     PROVIDED,
     REBOUND,
     Modules,
+    ModulesOfProgram,
     no_breakpoint,
     rebound,
 )
@@ -174,13 +181,21 @@ def _is_namespace(module: Any) -> bool:
 
 def outside(function: Callable[[], Any]) -> Any:
     """Call a function as if no program ran: what it makes is real."""
-    return greenlet.greenlet(function).switch()
+    with no_program():
+        return greenlet.greenlet(function).switch()
 
 
 def real_module(name: str) -> types.ModuleType:
-    """The module of the interpreter, imported as if no program ran."""
+    """The module of the interpreter, imported as if no program ran.
+
+    What it has imported itself is there in each execution that imports it.
+    """
+    before = None if name in BROUGHT else set(sys.modules)
     with lifted() if name not in sys.modules else nullcontext():
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
+    if before is not None:
+        BROUGHT[name] = frozenset(sys.modules) - before
+    return module
 
 
 class Sandbox:
@@ -198,14 +213,19 @@ class Sandbox:
             "__build_class__": build_class,
             "id": stable_id,
         }
+        if LIFETIMES in search.promoted:
+            self.builtins["__s_call__"] = bury_and_call
         self.codes: dict[str, types.CodeType] = {}
         self.kept: dict[str, types.ModuleType] = {}
         """The modules that were executed once."""
         self.keeping = 0
         """How many such modules are being executed: what they import outlives the execution, too."""
-        self.modules = Modules(
-            lambda top: of_the_library(top) or outside(lambda: sources.observes(top))
-        )
+
+        def observes(top: str) -> bool:
+            return of_the_library(top) or bool(outside(lambda: sources.observes(top)))
+
+        self.modules = Modules(observes)
+        self.modules_of_program = ModulesOfProgram(observes)
 
     def import_(
         self,
@@ -295,7 +315,7 @@ class Sandbox:
         if name in REBOUND and "importlib" in module.__dict__:
             module.__dict__["importlib"] = self.load(ex, "importlib")
         if name == "sys":
-            module.__dict__["modules"] = self.modules
+            module.__dict__["modules"] = self.modules_of_program
         elif name == "importlib":
             module.__dict__.update(import_module=self.import_module, __import__=self.import_)
         return module

@@ -22,7 +22,7 @@ class SelectorEventLoop(base_events.BaseEventLoop):
         super().__init__()
         self._timers = Timers(self)
         self._selector = self
-        self._asyncgens = asyncio_state.ordered()
+        self._asyncgens = asyncio_state.AsyncGenerators()
         self.set_debug(False)
         asyncio_state.began(self)
 
@@ -72,6 +72,11 @@ class SelectorEventLoop(base_events.BaseEventLoop):
 
     def _timer_handle_cancelled(self, handle: Any) -> None:
         self._timers.cancelled(handle)
+
+    async def shutdown_asyncgens(self) -> None:
+        """End the asynchronous generators that are left."""
+        asyncio_state.left_open(self._asyncgens)
+        await super().shutdown_asyncgens()
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Wait for the threads of the executor; the five minutes that `asyncio.run` gives them are not over."""

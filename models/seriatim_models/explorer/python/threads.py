@@ -25,7 +25,14 @@ from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.operations import Join, Spawn
 from seriatim_models.explorer.model.operations import Thread as EngineThread
 from seriatim_models.explorer.python import primitives
-from seriatim_models.explorer.python.accesses import ITERATING, MARK, library, named, now
+from seriatim_models.explorer.python.accesses import (
+    ITERATING,
+    MARK,
+    library,
+    named,
+    no_program,
+    now,
+)
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import HOOKS
@@ -293,7 +300,8 @@ def observed_classes(
     rewritten_tree(tree, path)
     known = {"__name__": module.__name__, "__package__": module.__package__, MARK: True, **HOOKS,
              MODULE_TOKEN: None, **space}  # fmt: skip
-    exec(compile(tree, path, "exec", dont_inherit=True), known)
+    with no_program():
+        exec(compile(tree, path, "exec", dont_inherit=True), known)
     return known
 
 
