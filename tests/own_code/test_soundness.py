@@ -9,7 +9,7 @@ import pytest
 from seriatim_models.explorer.python import execution, hooks
 from seriatim_models.explorer.python.event_loop import Timers
 from seriatim_workshop.crosscheck import own_asyncio
-from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate
+from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate, result_of
 
 SLICE = 15
 
@@ -106,6 +106,65 @@ def test_the_count_owes_nothing_to_the_schedule_that_is_run_first(tmp_path: Path
         program = Generated(-4, HEAD + LATE.format(before="    o.x = 0\n" * n))
         agreement = compared(program, tmp_path)
         assert (agreement.wrong, agreement.traces) == ([], 16)
+
+
+TAKEN = """
+import array
+import math
+import operator
+
+
+def test():
+    o, r, s = Thing(), [], []
+    gen = numbers(o)
+    def all_of_it():
+        try:
+            r.append(str({form}))
+        except (ValueError, TypeError) as error:
+            r.append("busy" if "already" in str(error) else "of another type")
+    def one():
+        try:
+            s.append(next(gen, "end"))
+        except ValueError:
+            s.append("busy")
+    t0, t1 = threading.Thread(target=all_of_it), threading.Thread(target=one)
+    t0.start()
+    t1.start()
+    t0.join()
+    t1.join()
+    return tuple(r), tuple(map(str, s)), o.x
+"""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "sum(gen)", "max(gen)", "all(gen)", "sorted(gen)", "9 in gen", "[*gen]", "max(*gen)", "math.fsum(gen)",
+        "operator.countOf(gen, 9)", "dict.fromkeys(gen)", "{1, 2}.intersection(gen)", "{1}.isdisjoint(gen)",
+        "array.array('i', gen)", "collections.Counter(gen)",
+    ],
+)  # fmt: skip
+def test_another_comes_to_a_generator_that_code_in_c_goes_through(
+    form: str, tmp_path: Path
+) -> None:
+    program = Generated(-5, HEAD + TAKEN.format(form=form))
+    assert not compared(program, tmp_path).wrong
+    outcomes = result_of(tmp_path / "generated_-5.py", "generated_-5").outcomes
+    assert {"busy" in str(outcome) for outcome in outcomes} == {True, False}
+
+
+OF_A_COUNTER = """
+def test():
+    counter, empty = collections.Counter("aab"), collections.Counter()
+    threading.Thread(target=counter.clear).start()
+    return str(empty), bool(empty), ValueError(empty).args[0] is empty, tuple(collections.Counter("ab"))
+"""
+
+
+def test_a_class_of_c_that_gathers_nothing_is_given_the_container_itself(tmp_path: Path) -> None:
+    assert not compared(Generated(-6, HEAD + OF_A_COUNTER), tmp_path).wrong
+    [outcome] = result_of(tmp_path / "generated_-6.py", "generated_-6").outcomes
+    assert outcome == ("Counter()", False, True, ("a", "b"))
 
 
 @pytest.mark.parametrize("part", range(2))

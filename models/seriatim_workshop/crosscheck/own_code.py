@@ -1,7 +1,8 @@
 """Generated programs of ordinary Python: promotion of racing places against every access a step, and brute force.
 
 A program is the text of a module with one test function: threads over shared attributes, globals, closure variables,
-lists, dicts, locks, conditions, events, semaphores and queues. It returns what its threads saw. For each program
+lists, dicts, iterators, generators, views of dicts, locks, conditions, events, semaphores and queues.
+It returns what its threads saw. For each program
 
 - the search with promotion and the one in which each access is a step from the beginning must end with the same
   outcomes, the same ends and the same number of traces;
@@ -30,10 +31,17 @@ from seriatim_models.explorer.python.program import Target
 
 HEAD = """
 import collections
+import itertools
 import queue
 import threading
 
 G = 0
+
+
+def numbers(o):
+    yield o.x
+    o.x += 1
+    yield o.x
 
 
 class Thing:
@@ -140,6 +148,31 @@ LINES: dict[str, tuple[int, list[str]]] = {
         "r.append([any(n == e for n in lst if n) for e in (1, 2)])", "r.append([e for e in lst if e if o.x])",
         "r.append({e: (lambda: n)() for e, n in [(1, o.x), (2, len(lst))]}[2])",
     ]),
+    "iterator": (4, [
+        "r.append(next(it, 'end'))", "for e in it:\\n    r.append(e)\\n    break", "r.append(tuple(it))",
+        "it = iter(lst)",
+        "r.append(next(pairs, 'end'))", "r.append(list(zipped))", "for e in zipped:\\n    r.append(e)\\n    break",
+        "r.append(next(texts, 'end'))", "r.append(list(itertools.islice(it, 1)))", "lst.append({k})",
+        "n = iter(lst)\\nr.append(next(n, 'end'))\\nr.append(next(n, 'end'))",
+        "for n, e in enumerate(reversed(lst)):\\n    r.append((n, e))\\n    if n:\\n        break",
+        "r.append([e for e in itertools.chain(it, lst)][:3])", "r.append(max(map(abs, lst), default=0))",
+        "for e in map(lambda n: n + o.x, it):\\n    r.append(e)\\n    break",
+    ]),
+    "generator": (3, [
+        "try:\\n    r.append(next(gen, 'end'))\\nexcept ValueError:\\n    r.append('busy')",
+        "try:\\n    for e in gen:\\n        r.append(e)\\nexcept ValueError:\\n    r.append('busy')",
+        "try:\\n    gen.close()\\nexcept ValueError:\\n    r.append('busy')",
+        "try:\\n    r.append(sum(gen))\\nexcept ValueError:\\n    r.append('busy')", "gen = numbers(o)",
+        "n = numbers(o)\\nr.append(next(n))\\nr.append(next(n))", "r.append([e + o.x for e in numbers(p)])",
+        "n = (e for e in lst if o.x)\\nr.append(next(n, 'end'))\\nr.append(next(n, 'end'))", "o.x += 1",
+    ]),
+    "view": (2, [
+        "r.append(sorted(keys))", "r.append(len(items))", "r.append({k} in keys)", "d[{k}] = o.x",
+        "try:\\n    for e in items:\\n        r.append(e[0])\\nexcept RuntimeError:\\n    r.append('changed')",
+        "try:\\n    r.append(next(entries, 'end'))\\nexcept RuntimeError:\\n    r.append('changed')",
+        "r.append(d.pop({k}, None))", "r.append(len(keys & {0, 1}))",
+        "r.append(sorted(zip(keys, itertools.count())))",
+    ]),
     "error": (1, ["try:\\n    {inner}\\n    raise ValueError\\nexcept ValueError as e:\\n    r.append('error')"]),
 }  # fmt: skip
 PLAIN = ("attribute", "global", "closure", "list", "dict", "publish")
@@ -192,11 +225,13 @@ def generate(seed: int) -> Generated:
         "    lock, rlock, cond = threading.Lock(), threading.RLock(), threading.Condition()",
         "    ev, sem, q = threading.Event(), threading.Semaphore(1), queue.Queue(1)",
         "    v = 0",
+        "    it, gen, keys, items = iter(lst), numbers(o), d.keys(), d.items()",
+        "    pairs, zipped, texts, entries = enumerate(lst), zip(lst, dq), map(str, lst), iter(d)",
     ]
     for k in range(threads):
         parts += [
             f"    def work{k}(r):",
-            "        nonlocal v, lst",
+            "        nonlocal v, lst, it, gen",
             "        global G",
             textwrap.indent(block(1, 2 if threads == 3 else 3), " " * 8),
         ]
@@ -215,7 +250,7 @@ def generate(seed: int) -> Generated:
         parts.append(textwrap.indent(line(), " " * 4))
     parts += [f"    t{k}.join()" for k in order]
     parts.append(
-        "    return shown(results), o.x, p.x, s.x, G, v, shown(lst), shown(sorted(d.items())), shown(dq)"
+        "    return shown(results), o.x, p.x, s.x, G, v, shown(lst), shown(sorted(d.items())), shown(dq), tuple(it)"
     )
     return Generated(seed, HEAD + "\n".join(parts) + "\n")
 

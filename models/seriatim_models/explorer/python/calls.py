@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import contextvars
 import datetime
 import functools
@@ -74,6 +75,7 @@ from seriatim_models.explorer.python.iterations import (
     iter_,
     lazy,
     prepared,
+    resumed,
 )
 from seriatim_models.explorer.python.places import (
     CONTAINER,
@@ -289,6 +291,7 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         return function(*args, **kwargs)
     owner = function.__self__
     name = function.__name__
+    args = resumed(name, args, site)
     if type(owner) is contextvars.Context and name == "run" and args:
         return function(_in_context, owner, args[0], site, *args[1:], **kwargs)
     if owner is None or type(owner) is types.ModuleType:
@@ -318,7 +321,10 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
     in_one_go(ex, (*args, *kwargs.values()), site)
     # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
     changes = module != "builtins"
-    objects = [*args, *kwargs.values()]
+    # What was made just now and stored nowhere (`max(map(abs, a))`) is no place; what it goes through was announced.
+    objects = [
+        obj for obj in (*args, *kwargs.values()) if id(obj) not in ex.views or id(obj) in ex.records
+    ]
     _by_methods(ex, function, objects, site)
     if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
         touch_all(changes, site, *objects, deep=changes or function in DEEP)
@@ -482,6 +488,7 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):
         return kind(*args, **kwargs)
+    args = resumed(kind.__name__, args, site)
     if kind in GETTERS:
         ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
     if not kind.__flags__ & (1 << 9):
@@ -508,6 +515,10 @@ def _initialized(kind: Any, initialize: Callable[..., Any], *args: Any, **kwargs
     return made
 
 
+GATHERING = (list, tuple, set, frozenset, dict, bytes, bytearray, collections.deque)
+"""Classes of C whose objects are made of the elements of what they are given; others keep it, or look at it."""
+
+
 def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
     """An object of C is made from something."""
     if len(args) == 1 and args[0].__class__ in (int, str, float):
@@ -526,6 +537,7 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
             if type(argument) in (set, frozenset)
             else argument
             if type(argument) in PLAIN
+            or not issubclass(kind, GATHERING)
             or isinstance(argument, FILE)  # what reads and writes through it needs its methods
             or kind_of(type(argument)) == VIEW
             or (issubclass(kind, dict) and hasattr(argument, "keys"))  # a mapping, not pairs

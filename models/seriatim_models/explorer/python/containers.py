@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import collections
 import operator
+import types
 from typing import Any
 
 from seriatim_models.explorer.python.accesses import (
     STATEFUL,
     before_comparison,
     contents,
+    library,
     now,
     result_of,
     running,
@@ -60,6 +62,13 @@ def read(value: Any, site: int) -> Any:
         for method in ("__len__", "__bool__", "__iter__", "__str__"):
             unobserved_method(value, method, site)
     return value
+
+
+def spread(value: Any, site: int) -> Any:
+    """What `*a` or an unpacking goes through."""
+    if type(value) is types.GeneratorType:
+        return library.resumptions(value, site)
+    return read(value, site)
 
 
 def getitem(obj: Any, key: Any, site: int) -> Any:
@@ -186,11 +195,15 @@ def inplace(name: str, left: Any, right: Any, site: int) -> Any:
 
 def compare(name: str, left: Any, right: Any, site: int) -> Any:
     """`left == right`, `left in right` and the like."""
-    before_comparison(name, left, right, site)
     if name in ("contains", "not_contains"):
+        if type(right) is types.GeneratorType:
+            right = library.resumptions(right, site)
+        before_comparison(name, left, right, site)
         if type(right) is list and compared_by_python((left, *right), "__eq__"):
             return searched(right, "__contains__", (left,), site) is (name == "contains")
         left, right = right, left
         if isinstance(left, dict | set) and python_compares(right):
             return looked_up(left, False, site, lambda: _operators[name](left, right))
+    else:
+        before_comparison(name, left, right, site)
     return _operators[name](left, right)

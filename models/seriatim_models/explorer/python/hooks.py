@@ -32,6 +32,7 @@ from seriatim_models.explorer.python.containers import (
     managed,
     read,
     runs_text,
+    spread,
 )
 from seriatim_models.explorer.python.execution import LIFETIMES
 from seriatim_models.explorer.python.iterations import Scoped, ScopedAsync, for_
@@ -116,7 +117,8 @@ HOOKS: dict[str, Any] = {
     for name, function in {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
         "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
-        "compare": compare, "iter": for_, "read": read, "managed": managed, "format": formatted, "made": made,
+        "compare": compare, "iter": for_, "read": read,
+        "spread": spread, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
         "scoped": Scoped, "scoped_async": ScopedAsync,

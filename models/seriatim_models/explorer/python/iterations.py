@@ -229,6 +229,24 @@ class Filling:
         return element
 
 
+GOING_THROUGH = frozenset(
+    ("sum", "min", "max", "any", "all", "sorted", "fsum", "prod", "sumprod", "dist", "contains", "countOf", "indexOf",
+     "fromkeys", "join", "writelines", "writerow", "writerows", "union", "intersection", "difference",
+     "symmetric_difference", "intersection_update", "symmetric_difference_update", "isdisjoint", "issubset",
+     "issuperset", "array", "deque", "OrderedDict", "defaultdict", "nlargest", "nsmallest", "merge")
+)  # fmt: skip
+"""Functions, methods and classes of C that go through what they are given; others of these names keep it nowhere."""
+
+
+def resumed(name: str, args: tuple[Any, ...], site: int) -> tuple[Any, ...]:
+    """The arguments of what has this name: a generator is resumed for each element, if it is gone through."""
+    if name not in GOING_THROUGH or not any(type(arg) is types.GeneratorType for arg in args):
+        return args
+    return tuple(
+        library.resumptions(arg, site) if type(arg) is types.GeneratorType else arg for arg in args
+    )
+
+
 def filling(owner: Any, name: str, args: tuple[Any, ...], site: int) -> tuple[Any, ...] | None:
     """The arguments of a method that fills `owner` with what Python makes meanwhile; None for all others."""
     if name not in ONE_BY_ONE or not any(made_by_python(argument) for argument in args):

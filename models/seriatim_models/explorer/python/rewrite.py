@@ -10,7 +10,8 @@ What the inserted calls do is in `hooks` and what that names. Here is only where
 | `x = v` of a shared variable | `x = __s_cell_set__(scope, "x", v, site)` |
 | `f(a)` | `__s_call__(f, site, a)`: C code that reads or changes a container is an access |
 | `a + b`, `a += b`, `a == b`, `a in b` | `__s_binary__`, `__s_inplace__`, `__s_compare__`, if of containers |
-| `for x in a`, `if a`, `*a`, f-strings, unpacking | `__s_iter__(a, site)`, `__s_read__(a, site)` |
+| `for x in a`, `if a`, f-strings | `__s_iter__(a, site)`, `__s_read__(a, site)` |
+| `*a`, unpacking | `__s_spread__(a, site)` |
 | `match a` | a chain of `if`, see `patterns` |
 | `[...]`, `{...}`, comprehensions | `__s_made__(..., site)`: a container gets its name where it is made |
 
@@ -368,7 +369,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         """`*a` in a call or a display reads all of `a` at once."""
         if isinstance(node.ctx, ast.Load):
-            node.value = self.read(node.value)
+            node.value = self.hook("spread", node, self.visited(node.value))
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -526,7 +527,7 @@ class Rewriter(ast.NodeTransformer):
         assert isinstance(target, ast.Tuple | ast.List)
         after: list[ast.stmt] = []
         plain = self.plain(target, after, node)
-        value = self.hook("read", node, value)
+        value = self.hook("spread", node, value)
         return [ast.copy_location(ast.Assign([plain], value), node), *after]
 
     def plain(self, target: ast.expr, after: list[ast.stmt], node: ast.AST) -> ast.expr:
