@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import dataclasses
 import importlib
 import importlib.util
 import operator
+import platform
 import sys
 import threading
 import types
@@ -222,3 +224,46 @@ def cleans_up_at_exit() -> None:
     atexit.unregister(done.clear)
     atexit.register(done.append, 1)
     in_two_threads(done.copy, done.copy)
+
+
+class ClassOfClasses(type):
+    pass
+
+
+def class_of_its_own(name: str) -> typing.Any:
+    made: typing.Any = ClassOfClasses(name, (ClassOfClasses,), {})
+    made.__class__ = made
+    return made
+
+
+ONE, OTHER = class_of_its_own("ONE"), class_of_its_own("OTHER")
+TABLE = {ONE: {OTHER: 1}}
+
+
+def looks_up_classes_of_their_own() -> None:
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.append(TABLE[ONE][OTHER]))
+    thread.start()
+    seen.append(TABLE[ONE][OTHER])
+    thread.join()
+    assert seen == [1, 1]
+
+
+def asks_what_machine_it_is() -> None:
+    seen: list[str] = []
+    thread = threading.Thread(target=lambda: seen.append(platform.processor()))
+    thread.start()
+    seen.append(ctypes.util.find_library("c") or "")
+    thread.join()
+    assert len(seen) == 2
+
+
+def goes_through_modules() -> None:
+    def imports() -> None:
+        sys.modules["none_of_this_name"] = types.ModuleType("none_of_this_name")
+
+    thread = threading.Thread(target=imports)
+    thread.start()
+    for _ in sys.modules.items():
+        pass
+    thread.join()

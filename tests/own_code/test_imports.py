@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import platform
 import subprocess
 import sys
 
@@ -16,11 +17,20 @@ from seriatim_models.explorer.python import check
     "name",
     [
         "knows_itself", "puts_another_in_its_place", "has_a_finder", "sees_its_caller", "finalizes",
-        "waits_over_its_own_lock", "gives_a_lock_back",
+        "waits_over_its_own_lock", "gives_a_lock_back", "looks_up_classes_of_their_own",
+
     ],
 )  # fmt: skip
 def test_it_runs_and_nothing_is_wrong(name: str) -> None:
     result = check(getattr(imports, name))
+    assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+def test_what_machine_it_is_may_be_asked_by_a_program_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(platform, "_uname_cache", None)
+    result = check(imports.asks_what_machine_it_is)
     assert (result.verdict, result.unseen) == ("ok", []), result.why
 
 
@@ -59,6 +69,12 @@ def test_the_first_search_of_a_process_is_as_the_second(name: str, every_access:
     assert first.startswith("ok ")
     if name == "looks_for_a_module":
         assert "(['False', 'colorsys'], True)" in first
+
+
+def test_the_verdict_is_withheld_of_a_program_that_goes_through_all_modules() -> None:
+    result = check(imports.goes_through_modules)
+    assert result.verdict == "inconclusive"
+    assert "sys.modules is gone through" in result.why
 
 
 def test_nothing_of_it_is_left_behind() -> None:

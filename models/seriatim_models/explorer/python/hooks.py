@@ -56,8 +56,13 @@ def stable_id(obj: Any) -> int:
 
 
 def give_hash(kind: Any) -> None:
-    """Give a class without a hash of its own the stable one, without a word to its metaclass."""
-    if isinstance(kind, type) and getattr(kind, "__hash__", None) is object.__hash__:
+    """Give a class without a hash of its own the stable one, without a word to its metaclass.
+
+    Not one whose objects are classes, which are looked up by their hash wherever something is called or named.
+    """
+    if not isinstance(kind, type) or issubclass(kind, type):
+        return
+    if getattr(kind, "__hash__", None) is object.__hash__:
         type.__setattr__(kind, "__hash__", stable_hash)
 
 

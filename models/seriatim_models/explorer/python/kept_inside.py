@@ -43,9 +43,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
+
+from seriatim_models.explorer.model.guard import lifted
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python import accesses
-from seriatim_models.explorer.python.accesses import library, named, now, record_of
+from seriatim_models.explorer.python.accesses import library, named, no_program, now, record_of
 from seriatim_models.explorer.python.callers import namedtuple
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import (
@@ -591,8 +594,20 @@ def twinned(module: types.ModuleType, names: tuple[str, ...]) -> None:
     PARTS[module] = names
 
 
+OF_THE_MACHINE = frozenset(("platform", "ctypes.util"))
+"""Modules whose functions say what machine this is, and may start a program to find out."""
+
+
+def _asked(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the machine is, asked as if no program ran."""
+    with no_program(), lifted():
+        return greenlet.greenlet(function).switch(*args, **kwargs)
+
+
 def observed_twin(function: Any) -> Any:
     """The rewritten form of a function of the library that goes through what it is given; None for all others."""
+    if function.__globals__.get("__name__") in OF_THE_MACHINE:
+        return functools.partial(_asked, function)
     module = _TWINNED.get(id(function.__globals__))
     if module is None or (module is random and function.__name__ not in DRAWING):
         return None

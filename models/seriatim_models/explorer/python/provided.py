@@ -268,6 +268,16 @@ class ModulesOfProgram(Modules):
         brought = any(name in BROUGHT.get(loaded, ()) for loaded in ex.modules)
         return super()._real(name) if brought else None
 
+    def __iter__(self) -> Iterator[str]:
+        ex = now.execution
+        if ex is not None and len(ex.heads) > 1:
+            ex.search.unseen["sys.modules is gone through while another thread may import"] = None
+        return super().__iter__()
+
+    def copy(self) -> dict[str, Any]:
+        """A dict of all that there is now, made in one go."""
+        return {name: self[name] for name in super().__iter__()}
+
 
 OURS = str(Path(__file__).resolve().parent)
 
