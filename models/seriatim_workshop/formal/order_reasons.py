@@ -5,7 +5,6 @@ from __future__ import annotations
 from seriatim_workshop.formal.followed import TURNS
 
 REASONS = {
-    "NodeList.next": "a marked node may stay linked in `nodes` as long as it likes; what is handed out is read again",
     "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
     "PriorityQueueEntryList.next": "a look may end early: whoever finds nothing wakes another",
     "Queue.enqueue": "an immediate message that is dropped before anybody looks is dropped undelivered, as IM-1 allows",
