@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes.util
 import dataclasses
 import importlib
 import importlib.util
 import operator
 import platform
+import queue
 import sys
 import threading
 import types
@@ -266,4 +268,19 @@ def goes_through_modules() -> None:
     thread.start()
     for _ in sys.modules.items():
         pass
+    thread.join()
+
+
+def polls_in_a_daemon() -> None:
+    waiting: queue.Queue[int] = queue.Queue()
+    stopped = threading.Event()
+
+    def loop() -> None:
+        while not stopped.is_set():
+            with contextlib.suppress(queue.Empty):
+                waiting.get(timeout=1)
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    stopped.set()
     thread.join()

@@ -18,6 +18,7 @@ from seriatim_models.explorer.python import check
     [
         "knows_itself", "puts_another_in_its_place", "has_a_finder", "sees_its_caller", "finalizes",
         "waits_over_its_own_lock", "gives_a_lock_back", "looks_up_classes_of_their_own",
+        "polls_in_a_daemon",
 
     ],
 )  # fmt: skip

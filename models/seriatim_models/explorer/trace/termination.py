@@ -45,6 +45,8 @@ def classify(ex: Execution) -> str:
             }[kind]
     # Only joins: what are the joined waiting for?
     behind = {_kind(t) for t in waiting if t.daemon}
+    if "limited" in behind:
+        return "waiting"  # a daemon that polls goes on when its time limit runs out once more
     return "lost wake-up" if "condition" in behind and "lock" not in behind else "deadlock"
 
 
