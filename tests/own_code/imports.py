@@ -284,3 +284,26 @@ def polls_in_a_daemon() -> None:
     thread.start()
     stopped.set()
     thread.join()
+
+
+def waits_for_one_of_two_daemons() -> None:
+    waiting: queue.Queue[int] = queue.Queue()
+    lock = threading.Lock()
+
+    def polls() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                waiting.get(timeout=1)
+
+    def polls_on() -> None:
+        while True:
+            polls()
+
+    def takes_it_twice() -> None:
+        with lock:
+            lock.acquire()
+
+    threading.Thread(target=polls_on, daemon=True).start()
+    stuck = threading.Thread(target=takes_it_twice, daemon=True)
+    stuck.start()
+    stuck.join()

@@ -19,12 +19,17 @@ from seriatim_models.explorer.python import check
         "knows_itself", "puts_another_in_its_place", "has_a_finder", "sees_its_caller", "finalizes",
         "waits_over_its_own_lock", "gives_a_lock_back", "looks_up_classes_of_their_own",
         "polls_in_a_daemon",
-
     ],
 )  # fmt: skip
 def test_it_runs_and_nothing_is_wrong(name: str) -> None:
     result = check(getattr(imports, name))
     assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+def test_a_daemon_that_polls_hides_no_deadlock_of_another_one() -> None:
+    result = check(imports.waits_for_one_of_two_daemons)
+    assert result.counterexample is not None
+    assert "the cycle: Thread-2 (takes_it_twice)" in result.counterexample.what
 
 
 def test_what_machine_it_is_may_be_asked_by_a_program_of_its_own(

@@ -45,7 +45,7 @@ def classify(ex: Execution) -> str:
             }[kind]
     # Only joins: what are the joined waiting for?
     behind = {_kind(t) for t in waiting if t.daemon}
-    if "limited" in behind:
+    if all(_kind(_joined(t)) == "limited" for t in owed):
         return "waiting"  # a daemon that polls goes on when its time limit runs out once more
     return "lost wake-up" if "condition" in behind and "lock" not in behind else "deadlock"
 
@@ -61,6 +61,15 @@ def _kind(thread: Thread) -> str:
     if isinstance(op, Join):
         return "join"
     return "lock"
+
+
+def _joined(thread: Thread) -> Thread:
+    """The thread behind a chain of joins; one that joins, where they are a cycle."""
+    seen: list[Thread] = []
+    while isinstance(thread.op, Join) and thread not in seen:
+        seen.append(thread)
+        thread = thread.op.target
+    return thread
 
 
 def _next(thread: Thread) -> Thread | None:
