@@ -28,7 +28,7 @@ coroutines: Any = load("plain_coroutines", HERE)
         ("task_group", None),
         ("shielded", None),
         ("condition_and_event", None),
-        ("asynchronous_generator", 1),
+        ("asynchronous_generator", 29),
         ("spins_until_a_timer", 41),
         ("thread_and_loop", 2),
         ("in_a_thread", None),
