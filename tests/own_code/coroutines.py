@@ -112,7 +112,10 @@ async def asynchronous_generator() -> None:
         if k == 1:
             break
     assert [k async for k in numbers() if k] == [1, 2]
-    assert ended in ([1], [1, 1])  # a task of the loop ends the first one, as soon as it was dropped
+    assert ended in (
+        [1],
+        [1, 1],
+    )  # a task of the loop ends the first one, as soon as it was dropped
 
 
 async def spins_until_a_timer() -> None:
