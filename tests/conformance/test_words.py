@@ -28,7 +28,7 @@ from seriatim_models.history import Header, read_history
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 
-BOUNDS = SearchBounds(seconds=60.0, scripts=400, steps=30, first=True)
+BOUNDS = SearchBounds(seconds=60.0, scripts=1200, steps=30, first=True)
 Stored = tuple[int, str, bool]
 """A message with its place, and whether it was delivered before."""
 

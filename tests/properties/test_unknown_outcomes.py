@@ -157,7 +157,7 @@ def test_a_refusal_of_all_may_send_what_is_not_seen_yet_to_die_and_come_back() -
 
 
 def test_a_poll_returns_before_callbacks_that_wait() -> None:
-    for lvl, ids in (("api", set()), ("wire", {"P8"})):
+    for lvl, ids in (("api", set()), ("wire", {"P4", "P8"})):
         r = Recording(lvl)
         r.add("get", "ok", m="m1", q="q", pub="p", pseq=1, dtag=2, redelivered=False, **A)
         r.deliver("m0", dtag=1)

@@ -29,7 +29,7 @@ class Twice(msgspec.Struct, array_like=True):
     asked: list[Event] = []
     """Calls of the channel that were begun since and are not answered: the recording ended before the answers."""
     taken: list[Event] = []
-    """What shows that the second one was not refused: a call that was begun after it, and its answer; or its own."""
+    """What shows that the second one was not refused: a call that was begun after it, and its answer."""
 
     def take(self, event: Event) -> None:
         """Take in what shows that the channel went on, or that nobody knows whether it did."""
@@ -40,7 +40,7 @@ class Twice(msgspec.Struct, array_like=True):
         elif event.ph == "ok" and not event.err:
             call = next((e for e in self.asked if (e.ev, e.op) == (event.ev, event.op)), None)
             if call is not None:
-                self.taken = [event] if call == self.second else [call, event]
+                self.taken = [call, event]
 
     @property
     def open(self) -> bool:
@@ -214,8 +214,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         elif again and before is not None:
             tally.tested += 1
             why = f"{by} settled tag {dtag} at event {event.i} and before at event {before[1].i}"
-            numbered = event.ph == "invoke" and event.op is not None
-            state.twice.append(Twice(why, *before, event, [event] if numbered else []))
+            state.twice.append(Twice(why, *before, event))
             while len(state.twice) > SETTLED_KEPT:
                 self._report(state.twice.pop(0), tally)
         elif dtag in state.open or (event.multiple and covered):
