@@ -803,7 +803,7 @@ class Await(Operation):
         self.test = test
 
     def passes(self, value: Any) -> bool:
-        """Whether a value passes; one for which the test raises does, so that the thread is told."""
+        """Whether a value passes; one for which the test raises does: the thread gets what it raises."""
         try:
             return bool(self.test(value))
         except Exception:
