@@ -19,6 +19,18 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, as an exception: commands leave as they do at Ctrl-C."""
 
 
+def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The Ctrl-C or SIGTERM that `error` is, or while which was being handled it was raised: a library that closes its
+    connection may fail at that, and the failure takes the interrupt's place.
+    """
+    seen: set[int] = set()  # a chain of somebody else's may be a circle
+    while error is not None and not isinstance(error, KeyboardInterrupt) and id(error) not in seen:
+        seen.add(id(error))
+        behind = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ or behind
+    return error if isinstance(error, KeyboardInterrupt) else None
+
+
 def end_in_a_word() -> None:
     """Let this process, which is a command without the command line, end so; the second signal ends it at once."""
     sys.excepthook, sys.unraisablehook = in_a_word, _at_once
@@ -55,13 +67,14 @@ def _code(kind: type[BaseException]) -> int:
 
 def in_a_word(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
     """`sys.excepthook`: of what nobody caught."""
-    if not issubclass(kind, KeyboardInterrupt):
+    if (interrupt := interruption(error)) is None:
         sys.__excepthook__(kind, error, where)
         return
+    code = _code(type(interrupt))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it is being ended
-    os.write(2, WORDS[_code(kind)])
-    raise SystemExit(_code(kind))
+    os.write(2, WORDS[code])
+    raise SystemExit(code)
 
 
 def _at_once(what: sys.UnraisableHookArgs) -> None:

@@ -166,3 +166,37 @@ def test_of_a_pool_that_was_left_no_thread_goes_on() -> None:
         assert pool.submit(abs, -1).result(60) == 1
         pool.submit(time.sleep, 60)
     assert [t for t in threading.enumerate() if t not in before] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [("KeyboardInterrupt", 130, "interrupted"), ("Terminated", 143, "terminated")],
+)
+@pytest.mark.parametrize(
+    "run",
+    ["end_in_a_word(); f()", "sys.exit(run_command(click.Command('c', callback=f)))"],
+    ids=["make", "command"],
+)
+def test_an_error_while_an_interrupt_is_handled_does_not_take_its_place(
+    run: str, kind: str, code: int, said: str
+) -> None:
+    """As of a library that closes its connection. An error for another reason is one."""
+    begin = (
+        "import rich_click as click, sys\n"
+        "from seriatim_models.cli.running import run_command\n"
+        "from seriatim_models.ending import Terminated, end_in_a_word\n"
+        "def f():\n"
+        "  try: raise {kind}\n"
+        "  except BaseException as error: raise ValueError('closed'){why}\n"
+        "sys.argv = ['c']\n"
+        "{run}\n"
+    )
+    for why in ("", " from error", " from None"):
+        ended = subprocess.run(
+            [sys.executable, "-c", begin.format(kind=kind, why=why, run=run)],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if why == " from None":
+            assert "ValueError: closed" in ended.stderr
+        else:
+            assert (ended.returncode, ended.stderr) == (code, f"seriatim: {said}\n")

@@ -35,6 +35,30 @@ assert spark.range(1).mapInArrow(noisy, "id long").count() == 1
 spark.stop()
 """
 
+INTERRUPTED = """
+import gc, signal, socket
+from py4j.clientserver import ClientServerConnection
+from seriatim_models.ending import interruption
+from seriatim_models.pipeline.session import session
+
+spark = session("local[1]")
+
+
+def interrupt(*_):
+    for connection in gc.get_objects():
+        if isinstance(connection, ClientServerConnection):
+            connection.socket.shutdown(socket.SHUT_RDWR)
+    raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGALRM, interrupt)
+signal.alarm(1)
+try:
+    spark._jvm.Thread.sleep(60000)
+except BaseException as error:
+    print("interrupted" if interruption(error) else repr(error))
+"""
+
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -54,6 +78,14 @@ def test_what_the_jvm_and_its_workers_write_is_in_the_log_only(tmp_path: Path) -
     assert "a worker's standard output" in written
     assert "BrokenPipeError: of a worker" in written
     assert "INFO SparkContext" in written
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_an_interrupt_while_the_jvm_goes_away_is_no_traceback() -> None:
+    """As when a signal reaches both; py4j may fail at closing the connection, and log that."""
+    done = run(INTERRUPTED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 def test_rejects_a_java_that_ends_at_once_with_its_last_lines(tmp_path: Path) -> None:

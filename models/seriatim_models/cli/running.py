@@ -20,7 +20,7 @@ import rich_click as click
 
 from seriatim_models.cli.console import WIDTH_LEAST
 from seriatim_models.cli.usage_errors import UsageError, in_words, sentence_of
-from seriatim_models.ending import INTERRUPTED, TERMINATED, Terminated
+from seriatim_models.ending import INTERRUPTED, TERMINATED, Terminated, interruption
 from seriatim_models.extras import lacking
 from seriatim_models.files import message_of, not_text, text_of
 from seriatim_models.report.visible import one_line, shortened, visible
@@ -121,20 +121,19 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
     except click.ClickException as error:
         _say(in_words(error.format_message()))
         return error.exit_code
-    except Terminated:
-        _say("terminated")
-        return TERMINATED
-    except (click.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__ or error.__context__, Terminated):  # click makes Abort of it
-            _say("terminated")
-            return TERMINATED
-        _say("interrupted")
-        return INTERRUPTED
     except OutputError as error:
         return _output_lost(error)
     except (
         BaseException
     ) as error:  # also SystemExit: only code of somebody else's ends a command so
+        aborted = isinstance(error, click.Abort)  # click makes it of an interrupt, "from None"
+        interrupt = interruption(error.__context__ if aborted else error)
+        if isinstance(interrupt, Terminated):
+            _say("terminated")
+            return TERMINATED
+        if aborted or interrupt is not None:
+            _say("interrupted")
+            return INTERRUPTED
         if why := _surroundings(error):
             _say(why)
             return USAGE

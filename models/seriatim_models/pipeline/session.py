@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from seriatim_models.ending import interruption
 from seriatim_models.extras import how_to_install
 from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
@@ -118,7 +119,7 @@ def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
     from pyspark import SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
-    logging.getLogger().addFilter(_not_of_py4j)
+    _silence_py4j()
     try:
         if log is not None and SparkContext._gateway is None:
             streams = {"stdout": log, "stderr": log}
@@ -128,6 +129,8 @@ def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
             SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # PySpark has its own error class for each way a JVM fails to start
+        if interruption(error):
+            raise
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
         written = [] if log is None else _lines(log)
         last = f" (its last lines: {'; '.join(written[-3:])})" if written else ""
@@ -145,8 +148,17 @@ def _supervised_jvm(command: list[str], **options: Any) -> subprocess.Popen[byte
     return subprocess.Popen(supervised(command, _GRACE), process_group=0, **options)
 
 
+def _silence_py4j() -> None:
+    """Let py4j log nothing: it logs a traceback of Ctrl-C, or of a connection that is closed meanwhile, and raises it.
+
+    Some it logs by loggers of its own, some by the root logger.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a record of the root logger is not py4j's: it logs a traceback of Ctrl-C, and then raises it."""
+    """Whether a record of the root logger is not py4j's."""
     return record.module != "java_gateway"
 
 
