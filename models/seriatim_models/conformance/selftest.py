@@ -45,6 +45,11 @@ class _Talk:
         self.asked: list[str] = []
 
     @property
+    def auto(self) -> bool:
+        """The `autoack` of whatever is taken: true where the system has no call that settles it later."""
+        return not SETTLING & self.system.can
+
+    @property
     def may_wait(self) -> bool:
         """Whether what was asked last is a publish that may wait, since something is in the queue."""
         inside = self.asked.count("publish") - 1 - self.asked.count("get")
@@ -95,9 +100,7 @@ def _check(sentence: str, *needs: str, **meanings: str) -> Callable[[_Conversati
 def _publish_get(talk: _Talk) -> None:
     talk.opened()
     talk.published("m0")
-    talk.next_is(
-        "m0", "m0 was published, so get must give m0", autoack=not SETTLING & talk.system.can
-    )
+    talk.next_is("m0", "m0 was published, so get must give m0", autoack=talk.auto)
 
 
 @_check("get of an empty queue is answered at once, without m", "get")
@@ -145,7 +148,7 @@ def _nack(talk: _Talk) -> None:
 @_check("deliveries are written before sync is answered", "consume")
 def _consume(talk: _Talk) -> None:
     talk.opened()
-    talk.done("consume", ch=1, q="q", ctag="c1", autoack=not SETTLING & talk.system.can)
+    talk.done("consume", ch=1, q="q", ctag="c1", autoack=talk.auto)
     talk.published("m0")
     pushed = talk.deliveries()
     _want([p.m for p in pushed] == ["m0"], "m0 must be delivered before sync is answered", pushed)
@@ -227,8 +230,7 @@ def _rollback(talk: _Talk) -> None:
 def _several(talk: _Talk) -> None:
     talk.opened()
     talk.published("m0", "m1", "m2")
-    autoack = not SETTLING & talk.system.can
-    got = [each.m for each in talk.got(n=2, autoack=autoack).batch]
+    got = [each.m for each in talk.got(n=2, autoack=talk.auto).batch]
     _want(
         got in (["m0"], ["m0", "m1"]), "two of three must be got at once, or the first alone", got
     )
@@ -269,22 +271,22 @@ def _limit(talk: _Talk) -> None:
 @_check("a message with a delay comes when that is over", "get", "delay")
 def _delayed(talk: _Talk) -> None:
     talk.opened()
-    auto = not SETTLING & talk.system.can
     talk.done("publish", q="q", m="m0", delay=TIME)
-    talk.next_is("", f"m0 has a delay of {TIME} ms, so it must not be there at once", autoack=auto)
+    talk.next_is(
+        "", f"m0 has a delay of {TIME} ms, so it must not be there at once", autoack=talk.auto
+    )
     time.sleep(LONG * TIME / 1000)
-    talk.next_is("m0", "the delay of m0 is long over, so it must be there", autoack=auto)
+    talk.next_is("m0", "the delay of m0 is long over, so it must be there", autoack=talk.auto)
 
 
 @_check("a message whose time to live is over is gone", "get", "ttl")
 def _mortal(talk: _Talk) -> None:
     talk.opened()
-    auto = not SETTLING & talk.system.can
     talk.done("publish", q="q", m="m0", ttl=TIME)
-    talk.next_is("m0", "m0 has time to live, so it must be there", autoack=auto)
+    talk.next_is("m0", "m0 has time to live, so it must be there", autoack=talk.auto)
     talk.done("publish", q="q", m="m1", ttl=TIME)
     time.sleep(LONG * TIME / 1000)
-    talk.next_is("", "the time to live of m1 is long over, so it must be gone", autoack=auto)
+    talk.next_is("", "the time to live of m1 is long over, so it must be gone", autoack=talk.auto)
 
 
 @_check("what is held comes to another when its lease is over, and not before", "get", "lease")
@@ -306,18 +308,16 @@ def _lease(talk: _Talk) -> None:
 @_check("an exclusive consumer is alone", "consume", "exclusive")
 def _exclusive(talk: _Talk) -> None:
     talk.opened(1, 2)
-    autoack = not SETTLING & talk.system.can
-    talk.done("consume", ch=1, q="q", ctag="c1", exclusive=True, autoack=autoack)
-    refused = talk.ask("consume", ch=2, q="q", ctag="c2", autoack=autoack)
+    talk.done("consume", ch=1, q="q", ctag="c1", exclusive=True, autoack=talk.auto)
+    refused = talk.ask("consume", ch=2, q="q", ctag="c2", autoack=talk.auto)
     _want(not refused.ok, "c1 is exclusive, so a second consumer must be refused", refused.ok)
 
 
 @_check("of two consumers the one of higher priority is served", "consume", "priority")
 def _consumer_priority(talk: _Talk) -> None:
     talk.opened(1, 2)
-    autoack = not SETTLING & talk.system.can
     for ch, cprio in ((1, 0), (2, 1)):
-        talk.done("consume", ch=ch, q="q", ctag=f"c{ch}", cprio=cprio, autoack=autoack)
+        talk.done("consume", ch=ch, q="q", ctag=f"c{ch}", cprio=cprio, autoack=talk.auto)
     talk.published("m0")
     pushed = talk.deliveries()
     _want([p.ctag for p in pushed] == ["c2"], "c2 has the higher priority, so m0 is its", pushed)
@@ -331,7 +331,7 @@ def _message_priority(talk: _Talk) -> None:
     talk.next_is(
         "m1",
         "m1 has the higher priority, so get must give m1",
-        autoack=not SETTLING & talk.system.can,
+        autoack=talk.auto,
     )
 
 
@@ -391,11 +391,10 @@ def _settled_at_once(talk: _Talk) -> None:
 @_check("what is published to a queue is in no other", "get", "queues")
 def _queues(talk: _Talk) -> None:
     talk.opened()
-    auto = not SETTLING & talk.system.can
     talk.published("m0")
-    got = talk.done("get", ch=1, q="r", autoack=auto)
+    got = talk.done("get", ch=1, q="r", autoack=talk.auto)
     _want(not got.m, "m0 was published to q, so get from r must be answered without m", got.m)
-    talk.next_is("m0", "m0 was published to q, so get from q must give m0", autoack=auto)
+    talk.next_is("m0", "m0 was published to q, so get from q must give m0", autoack=talk.auto)
 
 
 @_check("those of one group keep their order", "get", "ack", "groups")
@@ -413,7 +412,7 @@ def _group(talk: _Talk) -> None:
 @_check("a cancelled consumer is given nothing more", "consume", "cancel")
 def _cancel(talk: _Talk) -> None:
     talk.opened()
-    talk.done("consume", ch=1, q="q", ctag="c1", autoack=not SETTLING & talk.system.can)
+    talk.done("consume", ch=1, q="q", ctag="c1", autoack=talk.auto)
     talk.done("cancel", ch=1, ctag="c1")
     talk.published("m0")
     pushed = talk.deliveries()
@@ -601,7 +600,7 @@ def speed(system: System) -> float:
     for n in range(1, ROUNDS + 1):
         talk.ask("publish", q="q", m=f"m{n}")
         if "waits" in system.can and "get" in system.can:
-            talk.ask("get", ch=1, q="q", autoack=not SETTLING & system.can)
+            talk.ask("get", ch=1, q="q", autoack=talk.auto)
         if time.monotonic() - begun > MEASURED:
             break
     return n / (time.monotonic() - begun)
