@@ -1,15 +1,21 @@
-"""What the pure functions of the reference promise beyond their own contracts, as functions that CrossHair can check.
+"""What pure functions promise beyond their own contracts, as functions that CrossHair can check.
 
 Nobody calls these. Each takes any arguments within its `pre` and returns whether something holds; `post` says it does.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import deal
 
 from seriatim.broker import settled_by
 from seriatim.message import sub_queue
 from seriatim.queue import State, legal
+from seriatim_models.conformance.timed import asked
+from seriatim_models.explorer.model.operations import combination, combinations
+from seriatim_models.matrix.work import PAIRS_PER_ITEM
+from seriatim_models.pipeline.campaign.matrix import programs_per_item
 from seriatim_models.properties.whitebox.entries import LEGAL
 from seriatim_models.properties.whitebox.order import amqp_0_10_level
 
@@ -86,3 +92,42 @@ def two_outstanding_are_settled_right(first: int, second: int, tag: int, multipl
     settled = settled_by([first, second], tag, multiple)
     due = [t for t in (first, second) if t == tag or (multiple and (t < tag or tag == 0))]
     return settled == due
+
+
+# ---- pure functions of `seriatim_models`
+
+
+@deal.pre(lambda n, k: 0 <= k < n <= 5)
+@deal.post(lambda result: result, message="n over k is what Pascal's triangle says")
+@deal.pure
+def combinations_are_pascals(n: int, k: int) -> bool:
+    """Return whether a binomial coefficient is the sum of the two above it."""
+    above = combinations(n - 1, k) if k < n - 1 else 1
+    return combinations(n, k) == (1 if k == 0 else combinations(n - 1, k - 1) + above)
+
+
+@deal.pre(lambda n, k, alternative: 0 <= k <= n <= 4 and 0 <= alternative < combinations(n, k))
+@deal.post(lambda result: result, message="each alternative is a subset of this size, in order")
+@deal.pure
+def a_combination_is_a_subset(n: int, k: int, alternative: int) -> bool:
+    """Return whether the subset is one of so many elements of the range, in order and none twice."""
+    found = combination(n, k, alternative)
+    rises = all(a < b for a, b in pairwise(found))
+    return len(found) == k and rises and all(0 <= each < n for each in found)
+
+
+@deal.pre(lambda budget: budget >= 1)
+@deal.post(lambda result: result, message="a batch has a program, and not more than are allowed")
+@deal.pure
+def a_batch_has_a_program(budget: int) -> bool:
+    """Return whether the size of a batch is within its bounds."""
+    return 1 <= programs_per_item(budget) <= PAIRS_PER_ITEM
+
+
+@deal.pre(lambda delay, ttl: delay >= 0 and ttl >= 0)
+@deal.post(lambda result: result, message="what is asked of a publish is what is not zero")
+@deal.pure
+def only_what_is_asked_is_said(delay: int, ttl: int) -> bool:
+    """Return whether a publish names its delay and its time to live, each if it has one."""
+    said = asked(delay, ttl)
+    return said.get("delay", 0) == delay and said.get("ttl", 0) == ttl and 0 not in said.values()
