@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
+import sys
 import threading
 
 import pytest
@@ -16,6 +17,9 @@ from seriatim_models.explorer.python import explore
 from seriatim_models.explorer.python.front import check
 
 pytest_plugins = ["pytester"]
+
+COMMAND = (sys.executable, "-c", "from seriatim_models.cli import main; main()")
+"""`seriatim`, which is on nobody's path where `make` runs the tests."""
 
 
 class Tally:
@@ -215,7 +219,7 @@ def test_what_is_drawn_in_a_file_of_the_user_is_explored_and_comes_again(
             again.assert_outcomes(failed=1)
             assert shlex.join(command) in again.stdout.str()
         else:
-            assert pytester.run(*command).ret == 1
+            assert pytester.run(*COMMAND, *command[1:]).ret == 1
 
 
 AROUND = """
@@ -329,8 +333,8 @@ def test_what_pytest_calls_around_a_test_is_called_in_each_execution(
     shown = ran.stdout.str()
     assert "self.lock, which a fixture has set, cannot be copied for each execution" in shown
     assert "AssertionError: test_race" in shown
-    assert pytester.run("seriatim", "check", "test_it.py::TestBehind").ret == 1
-    refused = pytester.run("seriatim", "check", "test_it.py::TestBetween::test_marked")
+    assert pytester.run(*COMMAND, "check", "test_it.py::TestBehind").ret == 1
+    refused = pytester.run(*COMMAND, "check", "test_it.py::TestBetween::test_marked")
     assert refused.ret == 2
     assert "pytest calls TestBetween.five around TestBetween.test_marked" in refused.stderr.str()
 
