@@ -153,6 +153,17 @@ def test_parquet_whose_args_are_no_json(tmp_path: Path, capsys: pytest.CaptureFi
     ended(tmp_path / "a.parquet", capsys)
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_number_in_parquet_that_is_none_of_json_is_refused(number: str, tmp_path: Path) -> None:
+    """Python's decoder takes it; that of JSON lines does not."""
+    path = tmp_path / "a.parquet"
+    args = [f'{{"delay":{number}}}', '{"delay":1e300}']
+    parquet.write_table(pa.table({"i": [1, 2], "ev": ["note"] * 2, "args": args}), path)
+    history = read_history(path)
+    assert [e.args for e in history.events] == [{"delay": 1e300}]
+    assert [r.line for r in history.quarantine] == [1]
+
+
 def test_a_name_of_any_length_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"i": 1, "ev": "note", "q": "x" * 10**6}) + "\n")

@@ -155,6 +155,14 @@ def test_a_fault_in_a_jepsen_history_is_a_violation(
         ("{:type :invoke, :f :txn, :process 3}", "field value: a txn is a list of [:send k v]"),
         ("{:type :ok, :f :poll, :process 3, :value [[:poll 7]]}", "a poll gives a map"),
         ("{:type :ok, :f :poll, :process 3, :value [[:poll {1 [7]}]]}", "7 is no pair"),
+        (
+            "{:type :ok, :f :poll, :process 3, :value [[:poll {1 7}]]}",
+            "7 is no list of offset and value",
+        ),
+        (
+            "{:type :ok, :f :poll, :process 3, :value [[:poll {1 true}]]}",
+            "True is no list of offset and value",
+        ),
         ("{:type :ok, :f :send, :process 3, :value [[:send 1]]}", "is no [:send k v]"),
         ("{:type :invoke, :f :dequeue}", "field process: missing"),
         ("{:type :invoke, :f :enqueue, :process 3}", "field value: missing from enqueue"),
@@ -272,6 +280,22 @@ def test_jepsen_sends_and_polls(tmp_path: Path) -> None:
     found = judged(path)
     assert found["P15"].verdict is Verdict.OK
     assert {f.verdict for f in found.values()} <= {Verdict.OK, Verdict.INCONCLUSIVE}
+
+
+def test_values_of_a_log_may_be_collections_and_offsets_of_any_size(tmp_path: Path) -> None:
+    path = tmp_path / "history.edn"
+    path.write_text(
+        LOG
+        + "{:type :ok, :f :poll, :process 7, :value [[:poll {jepsen [[nil [1]] [nil {:a 1}]]}]]}\n"
+        + f"{{:type :ok, :f :poll, :process 8, :value [[:poll {{9 [[{2**70} 1]]}}]]}}\n"
+    )
+    history = read_history(path)
+    assert not history.quarantine
+    assert [(e.m, e.pos) for e in history.events if e.proc in ("7", "8") and e.m] == [
+        ("jepsen/[1]", None),
+        ("jepsen/{'a': 1}", None),
+        ("9/1", None),
+    ]
 
 
 def test_a_log_that_skips_what_was_sent_is_a_violation(tmp_path: Path) -> None:

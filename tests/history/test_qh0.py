@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -54,4 +55,18 @@ def test_rejects_lines_without_index_or_name(tmp_path: Path) -> None:
         "field i: missing or no number",
         "field ev: missing",
         "field m: missing from deliver",
+    ]
+
+
+def test_a_number_behind_a_name_is_of_ascii_digits_and_64_bits(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    names = ["a:1", "a:\u00b2", "a:" + "9" * 5000, f"a:{2**63}", f"a:{2**63 - 1}", "a:-1", "a:"]
+    lines = [{"i": n, "ev": "publish", "q": "q", "m": m} for n, m in enumerate(names)]
+    head = {"ev": "history", "schema": "qh/0", "client": "pika 1"}
+    path.write_text("\n".join(json.dumps(line) for line in (head, *lines)) + "\n")
+    history = read_history(path)
+    assert not history.quarantine
+    numbered = {"a:1": 1, f"a:{2**63 - 1}": 2**63 - 1}
+    assert [(e.pub, e.pseq) for e in history.events] == [
+        ("a", numbered[m]) if m in numbered else ("", None) for m in names
     ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.blackbox.in_time import InTime
 from seriatim_models.properties.standing import confirmed
 
 from .blackbox_histories import BY_ID
@@ -56,6 +58,9 @@ def got(t: float, m: str = "m", **fields: object) -> tuple[Event, Event]:
         (0, 1, Verdict.INCONCLUSIVE),
         (True, 1, Verdict.INCONCLUSIVE),
         ("200", 1, Verdict.INCONCLUSIVE),
+        (1e308, 500, Verdict.VIOLATED),  # more nanoseconds than a float holds
+        (-1e308, 1, Verdict.INCONCLUSIVE),
+        (2**63 - 1, 500, Verdict.VIOLATED),
     ],
 )
 def test_a_delay_counts_from_when_its_publish_began(
@@ -101,3 +106,18 @@ def test_of_what_may_have_another_time_nothing_is_said() -> None:
     assert verdict(begun, ended, *got(700, dead=True)) is Verdict.INCONCLUSIVE
     refused = published({"delay": 200}, answer="fail")
     assert verdict(*refused, *got(20)) is Verdict.INCONCLUSIVE
+
+
+def test_any_number_of_milliseconds_can_be_written_to_a_state() -> None:
+    """Streams keep what P26 keeps as numbers of 64 bits; a `ttl` may be any number, and `answered` another."""
+    for said in ({}, {"answered": True}, {"answered": 2**63 - 1}):
+        args: dict[str, object] = {"ttl": 2**63 - 1, "delay": 1e308, **said}
+        assert isinstance(P26, InTime)
+        state = P26.start()
+        P26.feed(state, [*published(args), *got(20)])
+        msgspec.msgpack.encode(state)
+
+
+def test_an_answer_at_a_time_that_is_none_is_when_it_was_written_down() -> None:
+    assert verdict(*published({"ttl": 1000, "answered": True}), *got(1500)) is Verdict.INCONCLUSIVE
+    assert verdict(*published({"ttl": 1000, "answered": 10 * MS}), *got(1500)) is Verdict.VIOLATED

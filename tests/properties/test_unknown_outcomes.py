@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -592,3 +595,18 @@ def test_who_gives_all_back_may_have_had_what_was_on_its_way() -> None:
         r.deliver("m0", dtag=5, redelivered=True, **limit)
         r.alive("a", "b")
         assert violated(r) & {"P6"} == ids, recovers
+
+
+@pytest.mark.parametrize("fault", ["partition", ["partition"], {"a": 1}, True])
+def test_a_fault_of_any_name_that_is_not_over_explains_what_comes_again(fault: object) -> None:
+    """A recorder may write anything there: what is no text is a fault all the same."""
+    at: dict[str, Any] = {"lvl": "broker", "conn": "c", "ch": 1}
+    given: dict[str, Any] = {"q": "q", "m": "a", "ctag": "x", **at}
+    events = [
+        Event(i=0, t=0, ev="gap", ph="invoke", args={"fault": fault}),
+        Event(i=1, t=1, ev="publish", q="q", m="a", **at),
+        Event(i=2, t=2, ev="deliver", dtag=1, **given),
+        Event(i=3, t=3, ev="ack", dtag=1, **at),
+        Event(i=4, t=4, ev="deliver", dtag=2, **given),
+    ]
+    assert BY_ID["P1"].check(list(complete(events))).verdict is not Verdict.VIOLATED

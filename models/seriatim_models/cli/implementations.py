@@ -16,6 +16,7 @@ from seriatim_models.conformance.faults.described import DescribedSystem
 from seriatim_models.conformance.protocol import CONCURRENT
 from seriatim_models.conformance.python_child import PythonChild, served
 from seriatim_models.conformance.system import System
+from seriatim_models.history.depth import whole_number
 
 
 class SeveralClients(FreshSystem, Protocol):
@@ -124,5 +125,6 @@ def queue_arguments(given: tuple[str, ...]) -> dict[str, str | int]:
         name, equals, value = each.partition("=")
         if not name or not equals:
             raise UsageError(f"--queue-argument {each!r} is not NAME=VALUE")
-        arguments[name] = int(value) if value.lstrip("-").isdigit() else value
+        number = whole_number(value)
+        arguments[name] = value if number is None else number
     return arguments

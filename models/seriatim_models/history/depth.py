@@ -7,6 +7,8 @@ Whole numbers have no bound in JSON, and 64 bits in every format that states and
 
 from __future__ import annotations
 
+import re
+
 DEPTH_MAX = 64
 """Levels of lists and objects in each other; an event needs four or five."""
 TOO_DEEP = f"nested deeper than {DEPTH_MAX}"
@@ -23,6 +25,15 @@ def too_large(value: object) -> bool:
     if isinstance(value, dict):
         return any(map(too_large, value.values()))
     return isinstance(value, list | tuple) and any(map(too_large, value))
+
+
+def whole_number(text: str) -> int | None:
+    """The whole number that a text is in ASCII digits, if it has 64 bits at most; else None.
+
+    `str.isdigit` is true of texts that `int` refuses: a superscript, or more digits than Python converts.
+    """
+    number = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
+    return None if number is None or too_large(number) else number
 
 
 def too_deep(value: object, most: int = DEPTH_MAX) -> bool:

@@ -7,6 +7,7 @@ Needs pyarrow, which comes with the extra `spark`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
@@ -103,10 +104,17 @@ def batch(events: Sequence[Event], fields: Sequence[str] = FIELDS) -> pa.RecordB
     return pa.RecordBatch.from_arrays(list(columns(events, fields).values()), schema=schema)
 
 
+def _finite(text: str) -> float:
+    """A number of JSON. Raises `ValueError` for NaN, Infinity and what is too large, which Python's decoder takes."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
+
+
 def _foreign(text: Any) -> Any:
     """What the args of a stranger's row say; what is no JSON, or nested too deep, stays text and is refused as such."""
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, TypeError, RecursionError):
         return text
     return text if too_deep(found) else found

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from seriatim_models.conformance.profile_consistency import ProfileConsistency
+from seriatim_models.history.depth import whole_number
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report.story import Story
 
@@ -271,4 +272,4 @@ def _row(id: str, findings: list[tuple[str, Finding]]) -> PropertyRow:
 def _in_reading_order(id: str) -> tuple[str, int, str]:
     """SO-2 before SO-10."""
     family, _, number = id.partition("-")
-    return family, int(number) if number.isdigit() else 0, number
+    return family, whole_number(number) or 0, number

@@ -27,6 +27,7 @@ from seriatim_models.conformance.faults.network import NodeNetwork
 from seriatim_models.conformance.faults.node import LOOPBACK, ServerNode, alive
 from seriatim_models.conformance.faults.relay import FaultRelay
 from seriatim_models.conformance.protocol import Fault as ProtocolFault
+from seriatim_models.history.depth import whole_number
 
 PREPARING = 600.0
 """Seconds that a command which prepares the first start may take."""
@@ -173,7 +174,7 @@ def folder(name: str) -> Iterator[Path]:
     """A folder that is gone afterwards; one that a killed driver left is removed now."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}-{name}-*-*"):
         owner = left.name.removeprefix(f"{PREFIX}-{name}-").partition("-")[0]
-        if owner.isdigit() and not alive(int(owner)):
+        if (number := whole_number(owner)) is not None and not alive(number):
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(
         prefix=f"{PREFIX}-{name}-{os.getpid()}-", ignore_cleanup_errors=True

@@ -101,7 +101,7 @@ class JepsenImporter:
         """The last empty dequeue that saw all that had been enqueued."""
         self._bare = False
         """Whether a send named no log."""
-        self._seen: set[object] = set()
+        self._seen: set[str] = set()
         """Values that were polled from a log without a name."""
         self._sends: dict[str, list[Event]] = {}
         """What each process has under way to a log."""
@@ -368,13 +368,15 @@ class JepsenImporter:
         for key, pairs in found.items():
             k = _name(key)
             self._logs.setdefault(k)
-            for pair in pairs or ():
+            if not isinstance(pairs := pairs or [], list):
+                raise ValueError(f"field value: {pairs!r} is no list of offset and value")
+            for pair in pairs:
                 if not isinstance(pair, list) or len(pair) != 2:
                     raise ValueError(f"field value: {pair!r} is no pair of offset and value")
                 if k == QUEUE and pair[0] is None:  # which reader goes on where nobody knows
-                    if pair[1] in self._seen:
+                    if _name(pair[1]) in self._seen:
                         made.append(self._event(ev=GAP))
-                    self._seen.add(pair[1])
+                    self._seen.add(_name(pair[1]))
                 made.append(
                     self._event(ev="deliver", q=k, part=0, m=f"{k}/{_name(pair[1])}", pos=_offset(pair[0]),
                                 ctag=base["proc"], t_lo=since, **base)
@@ -393,7 +395,7 @@ def _sent(micro: list[Any]) -> tuple[str, int | None, str]:
 
 
 def _offset(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+    return value if type(value) is int and not too_large(value) else None
 
 
 def _name(value: object) -> str:

@@ -36,14 +36,13 @@ Spans say less than a recording, and what they do not say must not be a violatio
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from seriatim_models.history.depth import TOO_DEEP, TOO_LARGE, too_deep, too_large
+from seriatim_models.history.depth import TOO_DEEP, TOO_LARGE, too_deep, too_large, whole_number
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.lines import Line
 
@@ -307,9 +306,9 @@ def _common(span: _Span, message: str) -> dict[str, Any]:
     temporary = has.get("messaging.temp_destination") or has.get("messaging.destination.temporary")
     q = "" if temporary else str(_first(has, "destination") or "")
     base: dict[str, Any] = {"proc": str(client), "q": q, "m": message, "x": x}
-    part = _first(has, "partition")
-    if re.fullmatch(r"[0-9]{1,18}", str(part)):
-        base["part"] = int(part)
+    part = whole_number(str(_first(has, "partition")))
+    if part is not None and part >= 0:
+        base["part"] = part
     offset = _first(has, "offset")
     if type(offset) is int and not too_large(offset):
         base["pos"] = offset

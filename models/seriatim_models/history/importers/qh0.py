@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from seriatim_models.history.depth import whole_number
 from seriatim_models.history.event import Event
 
 _NAMES = {"queue_declare": "declare", "final": "note"}
@@ -63,8 +64,8 @@ def renamed(obj: Mapping[str, object]) -> dict[str, Any]:
         new["proc"] = obj["w"]
     if (m := obj.get("m")) and isinstance(m, str):
         pub, _, seq = m.partition(":")
-        if seq.isdigit():
-            new["pub"], new["pseq"] = pub, int(seq)
+        if (number := whole_number(seq)) is not None and number >= 0:
+            new["pub"], new["pseq"] = pub, number
     if obj.get("seq") is not None:
         new["pseq"] = obj["seq"]
     if "glob" in obj:

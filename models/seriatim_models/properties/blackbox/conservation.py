@@ -151,7 +151,7 @@ class Traffic(msgspec.Struct):
 
     def disturbed(self, pos: int) -> bool:
         """Whether some kind of fault had begun before a position and was not over there."""
-        last = {f.event.args["fault"]: f.event.ph for f in self.faults if f.pos < pos}
+        last = {str(f.event.args["fault"]): f.event.ph for f in self.faults if f.pos < pos}
         return "invoke" in last.values()
 
 

@@ -16,6 +16,10 @@ from seriatim_models.properties.blackbox.channels import CaseCounts
 MS = 1_000_000
 EARLY, LATE = 20 * MS, 100 * MS
 """How much a delay may be short, as by a clock that ticks every 16 ms, and how long dropping what is old may take."""
+LONGEST, TIME_MAX = 2**61, 2**63 - 1
+"""Nanoseconds of a delay, a time to live or a lease (73 years; a longer one counts as so long), and of any time: more
+could not be written to a state.
+"""
 KEPT = 65_536  # messages with a delay or a time to live; the state must stay small
 
 
@@ -40,8 +44,8 @@ class TimedMessage(msgspec.Struct):
         if self.answer is None or not self.ttl:
             return None
         said = self.answer.args.get("answered")
-        there = said if isinstance(said, int) else self.answer.t
-        return None if there is None else there + self.delay + self.ttl + LATE
+        there = said if type(said) is int else self.answer.t
+        return None if there is None else min(there + self.delay + self.ttl + LATE, TIME_MAX)
 
 
 class InTimeState(msgspec.Struct):
@@ -234,8 +238,10 @@ class InTime(SequentialProperty[InTimeState]):
 
 
 def nanoseconds(ms: object) -> int:
-    """Milliseconds as a declaration has them, in nanoseconds; 0 if it has none."""
-    return round(ms * MS) if isinstance(ms, int | float) and not isinstance(ms, bool) else 0
+    """Milliseconds as a declaration has them, in nanoseconds, `LONGEST` at most; 0 if it has none."""
+    if not isinstance(ms, int | float) or isinstance(ms, bool):
+        return 0
+    return round(min(max(0, ms * MS), LONGEST))
 
 
 def _ms(nanoseconds: int) -> str:

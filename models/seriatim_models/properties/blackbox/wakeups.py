@@ -32,6 +32,9 @@ from seriatim_models.properties.blackbox.naming import (
     holder,
 )
 
+WITHIN_MAX = 1_000_000_000
+"""Seconds of the longest bound: thirty years."""
+
 
 class Waiter(msgspec.Struct, array_like=True):
     """A consumer: how much it may hold (None: any number), and how much it holds."""
@@ -132,7 +135,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         within = options.get("within")
         if within is None:
             return cls()
-        if isinstance(within, int | float) and within > 0:
+        if isinstance(within, int | float) and 0 < within <= WITHIN_MAX:
             return cls(within=int(within * 1_000_000_000))
         raise ValueError(f"within: {within!r} is no number of seconds")
 
