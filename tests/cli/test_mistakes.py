@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.cli import run
+from seriatim_models.conformance.profiles import ORACLE
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / "models" / "seriatim_workshop" / "systems" / "described" / "artemis.toml"
@@ -53,6 +54,13 @@ class Rule(WholeHistory):
     "fails_in_module.py": b"def test_it():\n    pass\nraise ValueError('two\\nlines')\n",
     "exits_in_module.py": b"import sys\nsys.exit(3)\ndef test_it():\n    pass\n",
     "jars.toml": JARS.read_bytes(),
+    "verdicts.json": b'{"schema":"seriatim-verdicts/1","command":"x","exit_code":0,"results":[]}',
+    "within.toml": b'format="seriatim-profile/1"\nid="x"\ntitle="x"\ncore=[]\n'
+    + b"".join(
+        b'[[promise]]\nproperty="%s"\nsource="x"\n' % p.id.encode()
+        + b"within=inf\n" * (p.id == "P14")
+        for p in ORACLE
+    ),
 }
 
 MISTAKES = {
@@ -67,6 +75,22 @@ MISTAKES = {
     "audit {day} --property :X": "a property is named module:Name or file.py:Name",
     "audit {day} --property rule.py:Rule": "rule.py, line 5, in cases of a property of yours: ZeroDivisionError",
     "show {day} --profile nothing": "there is no profile 'nothing'",
+    "show {day} --json other": "--json is for an interleaving",
+    "show {day} --junit other": "judges it",
+    "show verdicts.json --html other": "verdicts.json holds saved verdicts",
+    "show {day} --svg other --between 0:1e300": "two numbers of seconds",
+    "audit {day} --profile within.toml": "P14: within: inf is no number of seconds",
+    "check two-takers --budget 1e300": "1e+300 is more than 1e+09 seconds",
+    "check two-takers --jobs 100000000": "is not in the range",
+    "conform --python queue:Queue --patience 1e300": "more than 1e+09 seconds",
+    "conform --amqp amqp://127.0.0.1:1/ --queue-argument x=--5": "127.0.0.1:1",
+    "conform --amqp amqp://127.0.0.1:1/ --queue-argument x=\u00b2": "127.0.0.1:1",
+    "record --python queue:Queue --out other --rate 1e-300": "1e-300 is less than 1e-06",
+    "generate other --seed -1": "-1 is less than 0",
+    "generate other --each 100000000000": "is not in the range",
+    "generate other --hot nan": "nan is no number",
+    "demo fair --jitter nan": "nan is no number",
+    "campaign --out other --memory 9999999999999999999": "is not in the range",
     "demo fair --svg folder": "cannot write folder: Is a directory",
     "check exits_inside.py": "os._exit is outside the model",
     "check two-takers --json folder": "cannot write folder",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import time
@@ -13,10 +14,12 @@ import pytest
 
 from seriatim_models.cli import run
 from seriatim_models.cli.console import put
+from seriatim_models.conformance import profiles
 from seriatim_models.files import whole_file, write_whole
 from seriatim_models.history import Event, HistoryError, read_history, write_history
 
 from .test_ends import COMMAND, DATA
+from .test_hostile_files import BASE
 
 WRITES = {
     "json": ["audit", "SHORT", "--json", "OLD"],
@@ -135,3 +138,55 @@ def test_a_time_that_never_ends_is_refused(number: str, capsys: pytest.CaptureFi
     assert run(["check", "immediate-race", "--budget", number]) == 2
     assert run(["conform", "--python", "queue:Queue", "--seconds", number]) == 2
     assert capsys.readouterr().err.count("--budget") == 1
+
+
+PROFILE = Path(str(profiles.__file__)).with_name("kafka.toml").read_bytes()
+TEST = b"def test_nothing():\n    pass\n"
+SCRIPT = b'{"schema":"seriatim-script/1","steps":[{"op":"publish","q":"q","m":"a"}]}'
+OVER = {
+    "a.jsonl": ("audit a.jsonl --json a.jsonl", BASE.encode()),
+    "there/a.jsonl": ("audit there --json there/a.jsonl", BASE.encode()),
+    "b.jsonl": ("audit a.jsonl b.jsonl --shrink b.jsonl", BASE.encode()),
+    "link.jsonl": ("show a.jsonl --timeline link.jsonl", b""),
+    "p.toml": ("audit a.jsonl --profile p.toml --html p.toml", PROFILE),
+    "p.py": ("audit a.jsonl --property p.py:X --junit p.py", TEST),
+    "q.py": ("audit a.jsonl --property q:X --junit q.py", TEST),
+    "test_a.py": ("check test_a.py --json test_a.py", TEST),
+    "test_b.py": ("check test_b.py::test_nothing --html test_b.py", TEST),
+    "s.json": ("conform --python queue:Queue --replay s.json --json s.json", SCRIPT),
+    "mine.py": ("conform --python mine:Queue --json mine.py", TEST),
+    "x.toml": ("conform --exec x --system x.toml --json x.toml", TEST),
+    "y.toml": ("record --exec x --system y.toml --out y.toml", TEST),
+    "v/1.json": ("vectors consume --folder v --python queue:Queue --json v/1.json", SCRIPT),
+    "j": ("matrix fair --depth 0 --journal j --json j", b""),
+    "d": ("demo fair --json d --svg d", b""),
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_what_is_read_is_not_written_over(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, content = OVER[name]
+    Path("a.jsonl").write_text(BASE)
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if name.startswith("link"):
+        path.symlink_to("a.jsonl")
+        content = BASE.encode()
+    else:
+        path.write_bytes(content)
+    assert run(shlex.split(command)) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{name} is {'written' if name in 'jd' else 'read'} too; choose another name" in said
+    assert path.read_bytes() == content
+
+
+def test_what_was_written_beside_recordings_may_be_written_again(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(BASE)
+    for _ in range(2):
+        assert run(["audit", str(tmp_path), "--json", f"{tmp_path}/verdicts.json"]) in (0, 3)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, ProgressDisplay, check_apart, check_folder
+from seriatim_models.cli.console import Outputs, ProgressDisplay, check_folder
 from seriatim_models.cli.options import (
     ENGINES,
     HELP,
@@ -101,8 +101,7 @@ def audit(
     junit: str | None,
 ) -> int:
     """Check recorded histories of real brokers against properties."""
-    outputs = Outputs(json, html, junit)
-    check_apart(paths, json, html, junit, shrink)
+    outputs = Outputs(json, html, junit, reads=(*paths, profile, *own), others=(shrink,))
     chosen = with_own(find_profile(profile), own)
     if out is not None and engine != "spark":
         raise UsageError("--out keeps what Spark prepared: it needs --engine spark")

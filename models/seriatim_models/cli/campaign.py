@@ -65,7 +65,9 @@ MEMORY = 2048
     type=click.Choice(STRATEGIES),
     help="One or more [dim](pct by default)[/].",
 )
-@number_option("--seeds", "So many seeds for each sampling strategy.", COUNT, 10)
+@number_option(
+    "--seeds", "So many seeds for each sampling strategy.", click.IntRange(1, 1_000_000), 10
+)
 @number_option("--first-seed", "The first of them.", int, 0)
 @number_option("--executions", "At most so many in each item.", COUNT, 1000)
 @click.option(
@@ -87,7 +89,11 @@ MEMORY = 2048
     metavar="SECONDS",
 )
 @number_option(
-    "--memory", "For each of these; 0 for no limit.", click.IntRange(0), MEMORY, metavar="MIB"
+    "--memory",
+    "For each of these; 0 for no limit.",
+    click.IntRange(0, 2**40),
+    MEMORY,
+    metavar="MIB",
 )
 @click.option("--first-bug", is_flag=True, help="Stop when something is found.")
 @master_option()

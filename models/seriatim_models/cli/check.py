@@ -13,8 +13,8 @@ from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.console import Outputs
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import (
-    COUNT,
     HELP,
+    JOBS,
     POSITIVE,
     STRATEGIES,
     completing,
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     "--jobs",
     "Processes: so many programs or tests at once, and a program's schedules split among those to spare "
     "[dim](as many at once as there are processors, none split)[/].",
-    COUNT,
+    JOBS,
 )
 @click.option(
     "--attributes",
@@ -137,7 +137,7 @@ def check(
     junit: str | None,
 ) -> int:
     """Run small concurrent programs over the reference under every schedule that matters."""
-    out = Outputs(json, html, junit)
+    out = Outputs(json, html, junit, reads=names)
     own = [name for name in names if is_own(name)]
     search = SearchOptions(strategy, budget, seed, attributes, timers)
     report = new_report("greenlet", seed=seed)

@@ -174,7 +174,8 @@ def conform(
     """Drive a queue of yours with generated commands, and show which properties it violates."""
     from seriatim_models.conformance import search as searching
 
-    targets = Outputs(json, html, junit, folder=out)
+    reads = (factory, description, replay, profile, *own)
+    targets = Outputs(json, html, junit, folder=out, reads=reads)
     if schedules:
         if factory is None or command or url or test or steps is not None:
             raise UsageError("--schedules is for --python alone, without --self-test and --steps")

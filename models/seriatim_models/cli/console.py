@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.files import write_whole
+from seriatim_models.history.reading import named_as_history
 from seriatim_models.report import Report
 from seriatim_models.report.terminal import quantity
 from seriatim_models.report.visible import in_a_line, visible
@@ -47,6 +48,10 @@ class Outputs:
     junit: str | None = None
     folder: str | None = None
     """What the command writes besides goes there."""
+    reads: Sequence[str | None] = ()
+    """Words that name what the command reads: none of that is written to."""
+    others: Sequence[str | None] = ()
+    """What it writes besides, each to a file of its own."""
     console: Console = field(init=False)
     """For people; standard error if a file goes to standard output."""
 
@@ -54,7 +59,7 @@ class Outputs:
         to_stdout = [target for target in (self.json, self.html, self.junit) if target == "-"]
         if len(to_stdout) > 1:
             raise UsageError("only one of --json, --html and --junit can go to standard output")
-        check_apart((), self.json, self.html, self.junit)
+        check_apart(self.reads, (self.json, self.html, self.junit, *self.others))
         for target in (self.json, self.html, self.junit):
             check_writable(target, folder=target == self.html)
         if self.folder is not None:
@@ -160,16 +165,32 @@ def put(target: str, content: bytes) -> None:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
 
 
-def check_apart(reads: Iterable[str], *writes: str | None) -> None:
-    """Raise `UsageError` if a file is to be written that is read, or one is to be written twice."""
-    taken = {os.path.realpath(path): "read" for path in reads}
+def check_apart(reads: Iterable[str | None], writes: Iterable[str | None]) -> None:
+    """Raise `UsageError` if a file is to be written that is read, or one is to be written twice.
+
+    `reads` are words that name what is read: files, folders of recordings, ``FILE.py::test``, ``module:Name``. Those
+    that name no file are passed over.
+    """
+    named = {path for word in reads if word is not None for path in _files_of(word)}
+    taken = {os.path.realpath(path): "read" for path in named if os.path.exists(path)}
+    folders = {Path(path) for path in taken if os.path.isdir(path)}
     for target in writes:
         if target is None or target == "-" or target.startswith("/dev/"):
             continue
-        was = taken.setdefault(os.path.realpath(target), "")
+        place = Path(os.path.realpath(target))
+        recording = named_as_history(place.name) and not folders.isdisjoint(place.parents)
+        was = taken.get(str(place), "read" if recording and place.exists() else "")
         if was:
             raise UsageError(f"{target} is {was} too; choose another name to write to")
-        taken[os.path.realpath(target)] = "written"
+        taken[str(place)] = "written"
+
+
+def _files_of(word: str) -> Iterator[str]:
+    """The files that a word of the command line may name."""
+    yield word
+    where, colon, _ = word.partition("::") if "::" in word else word.rpartition(":")
+    if colon:
+        yield where if where.endswith(".py") else f"{where.replace('.', '/')}.py"
 
 
 def check_writable(target: str | None, folder: bool = False) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, ProgressDisplay, check_writable, put
-from seriatim_models.cli.options import HELP, json_output, lines, number_option
+from seriatim_models.cli.options import HELP, SHARE, json_output, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.extras import how_to_install
 from seriatim_models.report.document import indented
@@ -56,7 +56,7 @@ def demo() -> None:
 @number_option(
     "--jitter",
     "Let each push and each message take so much more or less.",
-    click.FloatRange(0, 1),
+    SHARE,
     0.0,
     metavar="SHARE",
 )
@@ -72,7 +72,7 @@ def fair(total: int, jitter: float, seed: int, svg: str | None, json: str | None
     """
     from seriatim_models.programs import fair_simulation as f
 
-    console = Outputs(json=json).console
+    console = Outputs(json=json, others=(svg,)).console
     check_writable(svg)
     tables: list[Comparison] = []
     turn: list[tuple[float, float]] = []

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import rich_click as click
 
 from seriatim_models.cli.console import Outputs, check_folder
-from seriatim_models.cli.options import COUNT, HELP, lines, number_option
+from seriatim_models.cli.options import COUNT, HELP, SHARE, lines, number_option
 from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.extras import how_to_install
 from seriatim_models.report.terminal import quantity
@@ -32,7 +32,7 @@ from seriatim_models.report.terminal import quantity
 @number_option("--queues", "Over so many queues.", click.IntRange(1, 1_000_000), 100)
 @click.option(
     "--hot",
-    type=click.FloatRange(0, 1),
+    type=SHARE,
     default=0.0,
     metavar="SHARE",
     help="Fraction of all events on the first queue [dim](even by default)[/].",
@@ -45,7 +45,7 @@ from seriatim_models.report.terminal import quantity
     help="A property or a kind such as P8:twice, more than once if you like; [dim]none[/] for none "
     "[dim](all by default)[/].",
 )
-@number_option("--each", "Inject so many of each kind.", COUNT, 1)
+@number_option("--each", "Inject so many of each kind.", click.IntRange(1, 100_000), 1)
 @click.option(
     "--format",
     "form",
@@ -54,7 +54,7 @@ from seriatim_models.report.terminal import quantity
     metavar="SUFFIX",
     help="parquet, jsonl, jsonl.gz or jsonl.zst.",
 )
-@number_option("--seed", "Of all choices.", int, 0)
+@number_option("--seed", "Of all choices.", click.IntRange(0), 0)
 @click.option(
     "--run",
     "name",

@@ -16,8 +16,8 @@ from rich.text import Text
 from seriatim_models.cli.console import Outputs, check_folder, check_writable
 from seriatim_models.cli.matrix_run import MatrixRun, Run, journal_path
 from seriatim_models.cli.options import (
-    COUNT,
     HELP,
+    JOBS,
     POSITIVE,
     json_output,
     lines,
@@ -54,7 +54,7 @@ EXIT = {"ok": 0, "violated": 1, "inconclusive": 3}
 @click.argument("systems", metavar="[SYSTEM]...", nargs=-1)
 @number_option("--depth", "Calls that lead to a state, at most.", click.IntRange(0), 2)
 @number_option("--threads", "Calls at once.", click.IntRange(2, 3), 2)
-@number_option("--jobs", "Processes [dim](as many as there are processors)[/].", COUNT)
+@number_option("--jobs", "Processes [dim](as many as there are processors)[/].", JOBS)
 @number_option("--budget", "Stop each system after so long.", POSITIVE, metavar="SECONDS")
 @click.option(
     "--universe",
@@ -102,7 +102,7 @@ def matrix(
     from seriatim_models.cli.matrix_pages import drawn, write_pages
     from seriatim_models.matrix.text import show
 
-    out = Outputs(json, html)
+    out = Outputs(json, html, others=(journal,))
     check_writable(html, folder=pair is None)
     chosen = _systems(systems, universes, mutant_id)
     if pair is not None:

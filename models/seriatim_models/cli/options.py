@@ -102,20 +102,43 @@ def property_option(command: F) -> F:
     )(command)
 
 
-class Seconds(click.FloatRange):
-    """A number that is one: "nan" and "inf" are no time after which something ends."""
+SECONDS_MAX = 1e9
+"""Thirty years: clocks and waits of the system take no number of seconds."""
+
+
+class Finite(click.FloatRange):
+    """A number that is one: click lets "nan" through, which is within no bounds."""
+
+    what = "number"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         number = float(super().convert(value, param, ctx))  # Any: as click has it
         if not math.isfinite(number):
-            self.fail(f"{number} is no number of seconds.", param, ctx)
+            self.fail(f"{number} is no {self.what}.", param, ctx)
+        return number
+
+
+class Seconds(Finite):
+    """A time after which something ends: neither "inf" nor what no clock can count."""
+
+    what = "number of seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)  # Any: as click has it
+        if number > SECONDS_MAX:
+            self.fail(f"{number:g} is more than {SECONDS_MAX:g} seconds.", param, ctx)
         return number
 
 
 POSITIVE = Seconds(min=0, min_open=True)
+SHARE = Finite(0, 1)
 COUNT = click.IntRange(1)
+JOBS = click.IntRange(1, 1024)
+"""Processes: as many as are asked for are started, and each takes memory."""
 
 
 def number_option(

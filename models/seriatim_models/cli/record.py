@@ -23,7 +23,15 @@ from seriatim_models.cli.implementations import (
     queue_argument_option,
     queue_arguments,
 )
-from seriatim_models.cli.options import COUNT, HELP, POSITIVE, json_output, lines, number_option
+from seriatim_models.cli.options import (
+    COUNT,
+    HELP,
+    POSITIVE,
+    Finite,
+    json_output,
+    lines,
+    number_option,
+)
 from seriatim_models.cli.recordings import read
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.concurrent.driving import run_workload
@@ -98,7 +106,7 @@ HEAL = 1.0
 @number_option(
     "--rate",
     "With --exec and --python: commands a second of all clients [dim](as many as they can by default)[/].",
-    POSITIVE,
+    Finite(1e-6),
 )
 @number_option("--patience", "How long one answer may take.", POSITIVE, 5.0, metavar="SECONDS")
 @queue_argument_option("Such as x-queue-type=quorum.")
@@ -126,6 +134,7 @@ def record(
     arguments: tuple[str, ...],
 ) -> int:
     """Record what a queue does for several clients at once; of a broker frame by frame."""
+    check_apart((description, factory), (out,))
     if url is None:
         workload = ConcurrentWorkload(
             clients=clients,
@@ -285,8 +294,7 @@ def _listen(
 @click.rich_config(help_config=HELP)
 def lint(file: str, json: str | None) -> int:
     """List what a recording leaves open: unobserved acquisitions, clocks, what was never closed."""
-    out = Outputs(json)
-    check_apart([file], json)
+    out = Outputs(json, reads=(file,))
     history = read(Path(file))
     open_hints = hints(history.events)
     if history.quarantine:

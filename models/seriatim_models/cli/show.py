@@ -14,10 +14,11 @@ from rich.text import Text
 from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import finish, replayed
-from seriatim_models.cli.console import Outputs, check_apart, put
+from seriatim_models.cli.console import Outputs, put
 from seriatim_models.cli.jobs import Job, SearchOptions
 from seriatim_models.cli.options import (
     HELP,
+    SECONDS_MAX,
     completing,
     lines,
     outputs,
@@ -94,8 +95,7 @@ def show(
     junit: str | None,
 ) -> int:
     """Show an interleaving by its token or its mutant, the verdicts in a .json file, or what a recording holds."""
-    out = Outputs(json, html, junit)
-    check_apart([what], json, html, junit, svg, timeline)
+    out = Outputs(json, html, junit, reads=(what, profile), others=(svg, timeline))
     path = Path(what)
     promised = find_profile(profile)
     there = os.path.isfile(what)  # `Path.is_file` raises for a name that is too long for the system
@@ -109,8 +109,10 @@ def show(
     if timeline is not None and (not there or path.suffix == ".json"):
         raise UsageError("--timeline is for a recording")
     if there and path.suffix == ".json":
+        _only_shown("saved verdicts", what, json=json, html=html, junit=junit, svg=svg)
         return show_verdicts(path, out)
     if there:
+        _only_shown("a recording", what, json=json, junit=junit)
         show_history(path, out.console)
         if html is not None:
             draw_history(path, promised, html, out)
@@ -137,6 +139,15 @@ def show(
     return finish(report, out, verbose)
 
 
+def _only_shown(kind: str, what: str, **asked: str | None) -> None:
+    """Raise `UsageError` if something is to be written that is not made of what is shown."""
+    if named := [name for name, target in asked.items() if target is not None]:
+        judged = (
+            f"; {shlex.join(['seriatim', 'audit', what])} judges it" if "recording" in kind else ""
+        )
+        raise UsageError(f"--{named[0]} is for an interleaving, and {what} holds {kind}{judged}")
+
+
 def _window(given: str | None) -> tuple[float, float] | None:
     """The seconds in ``FROM:TO``. Raises `UsageError`."""
     if given is None:
@@ -145,7 +156,7 @@ def _window(given: str | None) -> tuple[float, float] | None:
         begin, end = map(float, given.split(":"))
     except ValueError:
         begin = end = 0.0
-    if not 0 <= begin < end < float("inf"):
+    if not 0 <= begin < end <= SECONDS_MAX:
         raise UsageError(f"--between {given}: FROM:TO are two numbers of seconds, as in 3.5:4")
     return begin, end
 

@@ -118,7 +118,7 @@ def stream(
 
     New files are found as they appear; each batch moves the runs that its files belong to, and their verdicts.
     """
-    outputs = Outputs(json, html, junit)
+    outputs = Outputs(json, html, junit, reads=(folder, profile, *own))
     chosen = with_own(find_profile(profile), own)
     from seriatim_models import pipeline
 

@@ -64,7 +64,8 @@ def consume(
     """Compare an implementation with the vectors that it can run."""
     from seriatim_models.conformance import vectors as known
 
-    out = Outputs(json)
+    read = (folder, factory, *map(str, Path(folder).glob("*.json")))
+    out = Outputs(json, reads=read)
     named = Implementation(command, factory, url)
     try:
         vectors_read = known.read_vectors(Path(folder))
