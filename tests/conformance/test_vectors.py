@@ -77,6 +77,18 @@ def test_filling_writes_the_folder(tmp_path: Path) -> None:
     assert any("example" in a.by for v in vectors for a in v.accepted)
 
 
+def test_rejects_what_others_did_with_another_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "observed").mkdir()
+    (tmp_path / "observed" / "x.json").write_text('{"06a-exclusive-then-another": [{}]}')
+    assert run(["vectors", "fill", "--folder", str(tmp_path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "x.json: field 06a-exclusive-then-another: one outcome for each request is needed" in said
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

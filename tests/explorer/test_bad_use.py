@@ -23,6 +23,7 @@ from seriatim_models.explorer import (
     explore,
 )
 from seriatim_models.explorer.model.world import ControlledCell
+from seriatim_models.explorer.python import python_token
 from seriatim_workshop.litmus import locked_counter, racy_counter
 
 
@@ -178,6 +179,21 @@ def test_rejects_a_token_that_would_fill_the_memory(body: bytes, says: str) -> N
         assert tracemalloc.get_traced_memory()[1] < 2**26
     finally:
         tracemalloc.stop()
+
+
+def test_rejects_a_token_of_ordinary_python_that_would_fill_the_memory() -> None:
+    for packed, says in (
+        (zlib.compress(bytes(2**26), 9), "names places in more than 1,048,576 bytes"),
+        (zlib.compress(b"Counter.value", 9)[:-2], "cannot be read: it is cut off"),
+    ):
+        text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+        tracemalloc.start()
+        try:
+            with pytest.raises(BadToken, match=says):
+                python_token.read(f"py1.0.{text}.sr1.a.b.c.d")
+            assert tracemalloc.get_traced_memory()[1] < 2**24
+        finally:
+            tracemalloc.stop()
 
 
 def test_rejects_the_token_of_another_program() -> None:

@@ -134,6 +134,7 @@ def test_what_is_no_state_of_this_version_is_refused(
         "another version": reheaded(sound, schema="seriatim-state/0"),
         "another kind": reheaded(sound, kind="completion"),
         "longer than any memory": reheaded(sound, bytes=2**62),
+        "packed thousands of times": reheaded(sound, bytes=2**28 + 1),
         "less than nothing": reheaded(sound, bytes=-1),
         "another shape": (tmp_path / "other").read_bytes(),
         "deeper than any value": (tmp_path / "nested").read_bytes(),
@@ -143,6 +144,8 @@ def test_what_is_no_state_of_this_version_is_refused(
         said = refused(tmp_path, path)
         assert said.startswith(f"{path}: "), (what, said)
         assert re.fullmatch("[^\n]*delete[^\n]*anew[^\n]*", said), (what, said)
+        if "thousands" in what:
+            assert "packed bytes become 268,435,457" in said
     path.unlink()
     assert "No such file" in refused(tmp_path, path)
     assert not ran.exists()

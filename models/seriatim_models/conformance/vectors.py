@@ -141,6 +141,11 @@ def fill(observed: Path) -> Iterator[Vector]:
     reference = Local(Reference)
     seen = {path.stem: read_observed(path) for path in sorted(observed.glob("*.json"))}
     for asked in all_scripts():
+        for name, by_id in seen.items():
+            if asked.id in by_id:
+                _check_answered(
+                    observed / f"{name}.json", asked.id, by_id[asked.id], asked.requests
+                )
         accepted: list[Accepted] = []
         if not set(needs(asked)) - reference.can:
             accepted.append(Accepted(by=[REFERENCE], see=outcomes(reference, asked.requests)))
@@ -221,6 +226,13 @@ def read_observed(path: Path) -> dict[str, list[RequestOutcome]]:
     return read_document(path, dict[str, list[RequestOutcome]], "no vector", VectorError, BYTES_MAX)
 
 
+def _check_answered(
+    path: Path, field: str, see: Sequence[RequestOutcome], requests: Sequence[Request]
+) -> None:
+    if len(see) != len(requests):
+        raise VectorError(f"{path}: field {field}: one outcome for each request is needed")
+
+
 def read_vectors(folder: Path) -> list[Vector]:
     """The vectors of a folder. Raises `VectorError`."""
     paths = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
@@ -232,10 +244,7 @@ def read_vectors(folder: Path) -> list[Vector]:
         if vector.schema != SCHEMA:
             raise VectorError(f"{path}: field schema: {vector.schema!r} is not {SCHEMA!r}")
         for n, accepted in enumerate(vector.accepted):
-            if len(accepted.see) != len(vector.requests):
-                raise VectorError(
-                    f"{path}: field accepted[{n}].see: one outcome for each request is needed"
-                )
+            _check_answered(path, f"accepted[{n}].see", accepted.see, vector.requests)
         found.append(vector)
     return found
 

@@ -24,6 +24,9 @@ from seriatim_models.pipeline.errors import PipelineError
 SCHEMA = "seriatim-state/3"
 """To be raised with any change of a type that a state is made of: see `run_state` and `ingest`."""
 
+UNPACKED, TIMES = 2**28, 1000
+"""Bytes that any part of a state may have, and how many times its packed size a larger one."""
+
 T = TypeVar("T")
 
 
@@ -62,13 +65,20 @@ def read_state(path: Path, kind: str, type: type[T], remedy: str) -> T:
         )
     if head.sha256 != hashlib.sha256(small).hexdigest():
         raise PipelineError(f"{path}: is damaged, its checksum does not fit; {remedy}")
+    body = unpacked(path, small, head.bytes, remedy)
+    return decoded(path, body, type, remedy)
+
+
+def unpacked(path: Path, small: bytes, size: int, remedy: str) -> bytes:
+    """A part of a state that was packed with zstd to be `size` bytes. Raises `PipelineError` as `read_state` does."""
+    if size > max(UNPACKED, TIMES * len(small)):
+        raise PipelineError(f"{path}: {len(small):,} packed bytes become {size:,}; {remedy}")
     try:
-        body = pa.decompress(small, decompressed_size=head.bytes, codec="zstd", asbytes=True)
+        return bytes(pa.decompress(small, decompressed_size=size, codec="zstd", asbytes=True))
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise PipelineError(
             f"{path}: is not what this version writes ({error}); {remedy}"
         ) from None
-    return decoded(path, body, type, remedy)
 
 
 def encoded(value: object) -> bytes:

@@ -11,8 +11,12 @@ import zlib
 from dataclasses import dataclass
 
 from seriatim_models.explorer.errors import BadToken
+from seriatim_models.explorer.trace.replay_token import unpacked
 
 VERSION = "py1"
+PLACES_MAX = 2**20
+"""Bytes of the names of promoted places: a program has a few of them."""
+TOO_LONG = f"the replay token names places in more than {PLACES_MAX:,} bytes, which no program does"
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def read(token: str) -> PythonToken:
         )
     try:
         packed = base64.urlsafe_b64decode(parts[2] + "=" * (-len(parts[2]) % 4))
-        places = zlib.decompress(packed).decode().split("\n")
+        places = unpacked(packed, PLACES_MAX, TOO_LONG).decode().split("\n")
     except (ValueError, zlib.error) as error:
         raise BadToken(f"the replay token cannot be read: {error}") from error
     return PythonToken(parts[1], [place for place in places if place], parts[3])

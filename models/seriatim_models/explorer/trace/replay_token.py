@@ -84,10 +84,7 @@ def read(token: str) -> Replayable:
         body = base64.urlsafe_b64decode(parts[3] + "=" * (-len(parts[3]) % 4))
         data = body[1:]
         if body[:1] == b"z":
-            unpacking = zlib.decompressobj()
-            data = unpacking.decompress(data, 4 * STEPS_MAX)
-            if unpacking.unconsumed_tail:
-                raise BadToken(TOO_LONG)
+            data = unpacked(data, 4 * STEPS_MAX, TOO_LONG)
         numbers = _numbers(data)
         schedule: list[tuple[int, int]] = []
         for thread, what in zip(numbers[::2], numbers[1::2], strict=True):
@@ -100,6 +97,20 @@ def read(token: str) -> Replayable:
         return Replayable(parts[1], setting[0] == "r", int(timeouts), int(spurious), schedule)
     except (ValueError, IndexError, zlib.error) as error:
         raise BadToken(f"the replay token cannot be read: {error}") from error
+
+
+def unpacked(packed: bytes, most: int, too_long: str) -> bytes:
+    """What was packed in a token, at most so many bytes: a few thousand letters could stand for gigabytes.
+
+    Raises `BadToken` with `too_long` for more, and `zlib.error`.
+    """
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(packed, most)
+    if unpacking.unconsumed_tail:
+        raise BadToken(too_long)
+    if not unpacking.eof:
+        raise zlib.error("it is cut off")
+    return data
 
 
 def _sum(text: str) -> str:

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from seriatim_models.history import Event
 from seriatim_models.history.complete import SETTLES
-from seriatim_models.pipeline.state_file import decoded, read_state, write_state
+from seriatim_models.pipeline.state_file import decoded, read_state, unpacked, write_state
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.conservation import ConservationSummary
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -172,7 +172,7 @@ class SettledMessages:
             if row // BLOCK != number:
                 number = row // BLOCK
                 size, small = blocks[number]
-                raw = pa.decompress(small, decompressed_size=size, codec="zstd", asbytes=True)
+                raw = unpacked(path, small, size, self._remedy)
                 block = decoded(path, raw, list[list[_Kept]], self._remedy)
             for (n, prop), kept in zip(self._of, block[row % BLOCK], strict=True):
                 _count(prop, summaries[n], kept, -1)
