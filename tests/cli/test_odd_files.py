@@ -13,6 +13,7 @@ from seriatim_models import files
 from seriatim_models.cli import run
 from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.ending import Terminated
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit.ingest import locked
 from seriatim_models.pipeline.errors import PipelineError
@@ -205,6 +206,25 @@ def test_the_end_of_a_file_is_no_interruption(
 
     assert run_command(click.Command("fails", callback=fails), []) == code
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_a_sentence_about_what_an_interrupt_broke_does_not_take_its_place(
+    kind: type[BaseException], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a connection that is closed meanwhile, and of which a command says that it broke off."""
+
+    def fails() -> None:
+        try:
+            try:
+                raise kind
+            except BaseException:
+                raise OSError(5, "closed")  # noqa: B904 - as a library does
+        except OSError as error:
+            raise UsageError("it broke off") from error
+
+    assert run_command(click.Command("fails", callback=fails), []) == code
+    assert "broke off" not in capsys.readouterr().err
 
 
 def test_a_timeline_of_several_runs_or_a_folder_is_a_sentence(

@@ -118,9 +118,6 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
         with terminable():
             code = _main(app, arguments)
         sys.stdout.flush()
-    except click.ClickException as error:
-        _say(in_words(error.format_message()))
-        return error.exit_code
     except OutputError as error:
         return _output_lost(error)
     except (
@@ -134,6 +131,9 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
         if aborted or interrupt is not None:
             _say("interrupted")
             return INTERRUPTED
+        if isinstance(error, click.ClickException):
+            _say(in_words(error.format_message()))
+            return error.exit_code
         if why := _surroundings(error):
             _say(why)
             return USAGE
