@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+from seriatim_models.history import lines
 from seriatim_workshop import threats
 
 ROOT = Path(__file__).parent.parent
@@ -56,7 +57,10 @@ def test_each_row_has_the_figures_of_a_run_of_its_tests() -> None:
         passed = re.match(r"(\d+) passed", row[-1])
         assert passed is not None, row
         assert int(passed[1]) >= len(threats.TEST.findall(row[-2])), row
-    assert f": {len(set(threats.TEST.findall(page)))} tests with" in page
+    ran = threats.RAN.search(page)
+    assert ran is not None
+    if (total := re.search(r": (\d+) tests with", ran[0])) is not None:
+        assert int(total[1]) == len(set(threats.TEST.findall(page)))
 
 
 def test_cases_are_counted_by_test(tmp_path: Path) -> None:
@@ -68,13 +72,15 @@ def test_cases_are_counted_by_test(tmp_path: Path) -> None:
     )
     row = "| who | what | comes | `tests/a/test_b.py::test_c` | 0 passed |"
     found = threats.outcomes(junit)
-    head = "The last column is of runs up to a day: none."
+    head = "The last column is of one run, on a day: none."
     other = row.replace("test_c", "test_e").replace("0 passed", "7 passed")
     assert threats.filled(f"{head}\n{row}\n{other}", found, "2026-01-01").splitlines() == [
-        "The last column is of runs up to 2026-01-01: 2 tests with 9 cases, row by row.",
+        "The last column is of runs up to 2026-01-01.",  # no sum over several runs
         row.replace("0 passed", "1 passed, 1 skipped"),
         other,
     ]
+    whole = threats.filled(f"{head}\n{row}", found, "2026-01-01").splitlines()
+    assert whole[0] == "The last column is of one run, on 2026-01-01: 1 tests with 2 cases."
     assert found["tests/a/test_b.py::test_d"] == {"failed": 1}
 
 
@@ -82,3 +88,12 @@ def test_a_test_that_is_not_there_is_seen() -> None:
     assert there("tests/test_threats.py::test_a_test_that_is_not_there_is_seen")
     assert not there("tests/test_threats.py::test_of_something_else")
     assert not there("tests/test_nothing.py::test_a_test_that_is_not_there_is_seen")
+
+
+def test_the_bounds_that_the_page_names_are_those_of_the_reader() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert lines.LINES == 1_000_000
+    assert (
+        f"beyond {lines.UNPACKED >> 20} MiB and {lines.TIMES} times its size, or a million lines (or rows of Parquet) "
+        f"and {lines.LINES_A_BYTE} a byte"
+    ) in page
