@@ -309,6 +309,10 @@ ttl_ms = Arg[Any](
 lease_ms = Arg[Any](
     "lease", "milliseconds for which what was given is its holder's: nobody else is given it sooner"
 )
+tick_ms = Arg[Any](
+    "tick",
+    "milliseconds by which a delay or a lease may be short, by the queue's clock; absent: 20",
+)
 answered = Arg[Any](
     "answered", "nanoseconds: when it was answered, of an end that is written down later"
 )
@@ -343,7 +347,7 @@ BLACK_BOX = (
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
-              may=("q", single_active, max_priority, held_groups, requeue_end, lease_ms, attempts_allowed, survives,
+              may=("q", single_active, max_priority, held_groups, requeue_end, lease_ms, tick_ms, attempts_allowed, survives,
                    settled, passive)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),

@@ -59,6 +59,11 @@ class CaseCounts(msgspec.Struct):
         """Count a violation, and keep it if its witness is the smallest so far."""
         self._add(1, why, witness)
 
+    def count(self, tested: bool) -> None:
+        """Count a case that is no violation: one that was tested, or one that is open."""
+        self.tested += tested
+        self.untestable += not tested
+
     def _add(self, n: int, why: str, witness: list[Event]) -> None:
         if n and (not self.violations or _rank(why, witness) < _rank(self.why, self.witness)):
             self.why, self.witness = why, witness

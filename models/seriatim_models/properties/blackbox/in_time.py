@@ -12,15 +12,31 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.doubts import Doubts
+from seriatim_models.properties.blackbox.lifecycle import holders
+from seriatim_models.properties.blackbox.naming import (
+    ENDS,
+    NOBODY,
+    Holder,
+    consumer,
+    each_once,
+    holder,
+)
+from seriatim_models.properties.blackbox.sessions import ANSWERED
 
 MS = 1_000_000
 EARLY, LATE = 20 * MS, 100 * MS
-"""How much a delay may be short, as by a clock that ticks every 16 ms, and how long dropping what is old may take."""
+"""How much a delay may be short, as by a clock that ticks every 16 ms, if its queue does not declare it (`tick`), and
+how long dropping what is old may take."""
 LONGEST, TIME_MAX = 2**61, 2**63 - 1
 """Nanoseconds of a delay, a time to live or a lease (73 years; a longer one counts as so long), and of any time: more
 could not be written to a state.
 """
 KEPT = 65_536  # messages with a delay or a time to live; the state must stay small
+
+
+MessageName = tuple[str, str]
+"""Queue and message."""
 
 
 class TimedMessage(msgspec.Struct):
@@ -48,10 +64,77 @@ class TimedMessage(msgspec.Struct):
         return None if there is None else min(there + self.delay + self.ttl + LATE, TIME_MAX)
 
 
+class Lease(msgspec.Struct, array_like=True):
+    """Somebody was given a message, and has not begun to settle it."""
+
+    given: Event
+    ran_out: Event | None = None
+    """Somebody saw that it was the lease that ended, and not its holder."""
+
+
+class Leases(msgspec.Struct):
+    """Who has which message, in queues with leases. The latest `KEPT`."""
+
+    given: dict[MessageName, Lease] = {}
+    """By message."""
+    of: dict[Holder, dict[MessageName, None]] = {}
+    """By holder: which messages it has."""
+    sent: dict[MessageName, None] = {}
+    """What was published; the latest `KEPT`."""
+    copied: dict[str, None] = {}
+    """Messages that were published more than once, and may be with several holders; the latest `KEPT`."""
+
+    def begin(self, name: MessageName, event: Event) -> None:
+        """A message was given."""
+        self.given[name] = Lease(event)
+        self.of.setdefault(holder(event), {})[name] = None
+        if len(self.given) > KEPT:
+            self.end(next(iter(self.given)))
+
+    def end(self, name: MessageName) -> Lease | None:
+        """A lease is over, if there is one; returns it."""
+        lease = self.given.pop(name, None)
+        if lease is not None:
+            by = holder(lease.given)
+            del self.of[by][name]
+            if not self.of[by]:
+                del self.of[by]
+        return lease
+
+    def ended(self, event: Event) -> None:
+        """Leases end otherwise than by a settlement: with their holder, their queue, or their message. One that ran out
+        is judged by its time like every other one.
+        """
+        if event.ev == "expire":
+            name = event.q, event.m
+            if event.requeue and name in self.given:
+                self.given[name].ran_out = event
+            gone = [] if event.requeue else [name]
+        elif event.ev == "delete":
+            gone = [name for name in self.given if name[0] == event.q]
+        elif event.ev == "cancel":
+            held, by = self.of.get(holder(event), {}), consumer(event)
+            gone = [name for name in held if consumer(self.given[name].given) == by]
+        else:
+            gone = [name for by in holders(event, self.of) for name in self.of[by]]
+        for name in gone:
+            self.end(name)
+
+    def publish(self, name: MessageName) -> None:
+        """A message is published."""
+        if name in self.sent:
+            self.copied[name[1]] = None
+            if len(self.copied) > KEPT:
+                del self.copied[next(iter(self.copied))]
+        self.sent[name] = None
+        if len(self.sent) > KEPT:
+            del self.sent[next(iter(self.sent))]
+
+
 class InTimeState(msgspec.Struct):
     """The aggregation state of P26."""
 
-    messages: dict[tuple[str, str], TimedMessage | None] = {}
+    messages: dict[MessageName, TimedMessage | None] = {}
     """By queue and message; None if several were published so. The latest `KEPT`."""
     old: dict[str, list[int]] = {}
     """By queue when the time to live of messages was over of which nothing was seen since."""
@@ -59,8 +142,10 @@ class InTimeState(msgspec.Struct):
     """The last time that all had come to rest: what was due had been said."""
     leases: dict[str, Event] = {}
     """By queue the declaration of how long a lease is."""
-    leased: dict[tuple[str, str], Event] = {}
-    """By queue and message who was given it last and has not begun to settle it. The latest `KEPT`."""
+    leased: Leases = msgspec.field(default_factory=Leases)
+    ticks: dict[str, Event] = {}
+    """By queue the declaration of how much what it does in time may be early."""
+    doubts: Doubts = msgspec.field(default_factory=Doubts)
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
 
 
@@ -71,10 +156,12 @@ class InTime(SequentialProperty[InTimeState]):
 
     It is early if it is recorded less than the delay after its publish began, and late if it was taken more than the
     time to live after that was answered (`answered`, if its end was written down later): polled for, or given to a
-    consumer that began then, or after all had come to rest. A delay may be short by 20 ms, and dropping what
-    is old may take 100. Open for what was handed out before, published twice under one name, or came by way of
-    another queue. A lease begins when its holder asked at the earliest, and may be short by 20 ms, too; it ends with
-    the first settlement that is asked for, whatever came of that.
+    consumer that began then, or after all had come to rest. A delay may be short by 20 ms, or by what its queue
+    declares (`tick`), and dropping what is old may take 100: what comes within that is open, and so is a delay that
+    is no longer. Open as well for what was handed out before, published twice under one name, or came by way of
+    another queue. A lease begins when its holder asked at the earliest, and may be short by as much; it ends with the
+    first settlement that is asked for, whatever came of that, and with its holder, who must be known to have been
+    there (`doubts`) if that is a session or a connection. That its holder is given a message again says nothing.
     """
 
     id = "P26"
@@ -86,7 +173,9 @@ class InTime(SequentialProperty[InTimeState]):
     rests_on = ""
     case = "a message with a delay or a lease that is given, or somebody looking for one whose time to live is over"
     scope = "queue"
-    reads = frozenset({"publish", "deliver", "get", "note", "declare", "recover", GAP}) | SETTLES
+    reads = frozenset({"publish", "deliver", "get", "note", "expire", "ch_open", GAP}) | (
+        SETTLES | ENDS | ANSWERED
+    )
     summary_type = AggregationState[InTimeState]
     keeps = (
         "the latest 65,536 messages that have a delay or a time to live, and that are under a lease"
@@ -107,11 +196,14 @@ class InTime(SequentialProperty[InTimeState]):
 
     def feed(self, state: InTimeState, events: Iterable[Event]) -> None:
         for event in events:
+            state.doubts.take(event)
             if event.ev == GAP:
                 state.messages.clear()
                 state.old.clear()
-                state.leased.clear()
+                state.leased = Leases()
                 state.rest = None
+            elif event.ev in ENDS or event.ev in ("cancel", "delete", "expire"):
+                state.leased.ended(event)
             elif event.ev == "note":
                 state.rest = event if event.args.get("rest") else state.rest
             elif event.ev == "publish":
@@ -119,16 +211,19 @@ class InTime(SequentialProperty[InTimeState]):
             elif event.ev == "declare":
                 if nanoseconds(event.args.get("lease")):
                     state.leases[event.q] = event
+                if "tick" in event.args:
+                    state.ticks[event.q] = event
             elif event.ev == "recover":
-                state.leased.clear()
+                state.leased = Leases()
             elif event.ev in SETTLES:
                 self._settled(state, event)
-            elif event.ph not in ("invoke", "fail", "info"):
+            elif event.ev in ("deliver", "get") and event.ph not in ("invoke", "fail", "info"):
                 self._looked(state, event)
 
     def _publish(self, state: InTimeState, event: Event) -> None:
         name = event.q, event.m
         if event.ph in ("", "invoke"):
+            state.leased.publish(name)
             delay, ttl = (nanoseconds(event.args.get(word)) for word in ("delay", "ttl"))
             if name in state.messages:
                 before, state.messages[name] = state.messages[name], None
@@ -154,32 +249,44 @@ class InTime(SequentialProperty[InTimeState]):
         """A settlement was asked for or done: from now on the message may be back."""
         for m in event.ms or ([event.m] if event.m else []):
             for q in [event.q] if event.q else list(state.leases):
-                state.leased.pop((q, m), None)
+                state.leased.end((q, m))
 
     @staticmethod
-    def _given_under_lease(state: InTimeState, event: Event) -> None:
+    def _early(state: InTimeState, q: str) -> int:
+        """How many nanoseconds too soon what a queue does in time may be."""
+        declared = state.ticks.get(q)
+        return EARLY if declared is None else nanoseconds(declared.args["tick"])
+
+    def _given_under_lease(self, state: InTimeState, event: Event) -> None:
         """A message of a queue with leases was given: not to another before the lease of who had it is over."""
         declared, name = state.leases.get(event.q), (event.q, event.m)
         if declared is None:
             return
-        before = state.leased.pop(name, None)
+        over = state.leased.end(name)
         if not event.autoack and not event.dead:
-            state.leased[name] = event
-            if len(state.leased) > KEPT:
-                del state.leased[next(iter(state.leased))]
-        if before is None:
+            state.leased.begin(name, event)
+        if over is None:
             return
-        begun, lease = before.t_lo, nanoseconds(declared.args["lease"])
-        if begun is None or event.t is None:  # when it was asked for is not known
+        before, lease, by = over.given, nanoseconds(declared.args["lease"]), holder(over.given)
+        early, begun = self._early(state, event.q), before.t_lo
+        # When it was asked for may not be known, nor that another one has it now.
+        again = NOBODY in (by, holder(event)) or by == holder(event)
+        if event.t is None or begun is None or again or event.m in state.leased.copied:
             state.tally.untestable += 1
             return
+        if event.t >= begun + lease - early:
+            state.tally.count(lease > early and event.t >= begun + lease)
+            return
         state.tally.tested += 1
-        if event.t < begun + lease - EARLY:
-            why = (
-                f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after who was given it at event "
-                f"{before.i} had asked for one; that has a lease of {_ms(lease)}"
-            )
-            state.tally.report_violation(why, [declared, before, event])
+        why = (
+            f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after who was given it at event "
+            f"{before.i} had asked for one; that has a lease of {_ms(lease)}"
+        )
+        witness = each_once([declared, state.ticks.get(event.q), before, over.ran_out, event])
+        if over.ran_out or (by.ch is None and not by.conn):
+            state.tally.report_violation(why, witness)
+        else:  # its session may have ended
+            state.doubts.report(event, [by], why, witness, consumers=[consumer(before)])
 
     def _looked(self, state: InTimeState, event: Event) -> None:
         """Somebody was given a message, or looked for one."""
@@ -200,13 +307,16 @@ class InTime(SequentialProperty[InTimeState]):
         message.given, message.rest = event, state.rest
         begun = asked.t if asked.t_lo is None else asked.t_lo
         if message.delay:
-            tally.tested += 1
-            if event.t < begun + message.delay - EARLY:
+            due, early = begun + message.delay, self._early(state, event.q)
+            if event.t >= due - early:
+                tally.count(message.delay > early and event.t >= due)
+            else:
+                tally.tested += 1
                 why = (
                     f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after its publish began, which "
                     f"asked for a delay of {_ms(message.delay)}"
                 )
-                tally.report_violation(why, [asked, event])
+                tally.report_violation(why, each_once([state.ticks.get(event.q), asked, event]))
         if message.answer is not None:
             self._old(state, message, event)
 
@@ -234,7 +344,10 @@ class InTime(SequentialProperty[InTimeState]):
         state.tally.report_violation(why, [*begun, answer, *resting, event])
 
     def close(self, state: InTimeState) -> Finding:
-        return state.tally.finding(self.id)
+        tally = CaseCounts()
+        tally.join(state.tally)
+        state.doubts.resolve(tally)
+        return tally.finding(self.id)
 
 
 def nanoseconds(ms: object) -> int:
