@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +14,9 @@ from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.event import GAP
+from seriatim_models.history.header import Header
+from seriatim_models.history.writing import write_history
+from seriatim_models.pipeline import audit_paths
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.right.drawing import draw, history
 from seriatim_workshop.right.judging import completed, kept
@@ -254,6 +258,26 @@ def test_tags_that_no_delivery_has_were_given_to_somebody_unseen_or_left_out(
     given: list[tuple[str, int]], how: dict[str, Any], violates: bool
 ) -> None:
     assert (tagged("wire", *given, **how) is Verdict.VIOLATED) is violates
+
+
+@pytest.mark.parametrize(("ch", "violates"), [(1, True), (None, False)])
+@pytest.mark.parametrize("lvl", ["api", "wire", "broker"])
+def test_without_a_channel_a_tag_may_be_used_again(
+    ch: int | None, violates: bool, lvl: str, tmp_path: Path
+) -> None:
+    """Packet identifiers of MQTT are free again once they are acknowledged."""
+    r = Recording(lvl)
+    where = {"conn": "c", "ch": ch, "gen": ch}
+    r.add("ch_open" if ch else "conn_open", "ok", **where)
+    for n in range(2):
+        r.add("deliver", q="q", m=f"m{n}", dtag=1, **where)
+        r.add("ack", q="q", ms=[f"m{n}"], dtag=1, **where)
+    path = tmp_path / "packets.jsonl"
+    write_history(path, r.events, Header(run="r", lvl=lvl))
+    (read,) = audit_paths([path], properties=["P8"]).findings
+    for finding in (BY_ID["P8"].check(list(complete(r.events))), read):
+        expected = Verdict.VIOLATED if violates else Verdict.INCONCLUSIVE
+        assert finding.verdict is expected
 
 
 def handled(**names: Any) -> Recording:

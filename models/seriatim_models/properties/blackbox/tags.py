@@ -105,6 +105,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
     Where the opening of a channel is not recorded, a first tag, given to a poll or to a consumer that was begun since,
     or to anybody after its close was asked for, may be of the channel opened anew.
+    Without a channel a tag is another system's, which may use it again (the packet identifier of MQTT, 2.2.1).
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
     Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses;
@@ -139,7 +140,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             self._poll(state, event)
         if event.dtag is None:
             return
-        if event.gen == UNKNOWN_GEN:
+        if event.gen == UNKNOWN_GEN or event.ch is None:
             tally.untestable += 1
         elif acquires(event):
             self._deliver(state, event, by, tally)

@@ -244,7 +244,10 @@ class RegularConnections:
         kind = _kinds(batch)
         dtag = np.asarray(pc.fill_null(column_of(batch, "dtag"), UNKNOWN)).astype(np.int64)
         gen = np.asarray(pc.fill_null(column_of(batch, "gen"), -1))
-        kind[(gen == UNKNOWN_GEN) | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST)))] = OTHER
+        nowhere = np.asarray(column_of(batch, "ch").is_null())
+        kind[
+            (gen == UNKNOWN_GEN) | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST) | nowhere))
+        ] = OTHER
         # A settlement becomes a row for each message that it names; one that names none is odd.
         settles = kind == SETTLED
         listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
