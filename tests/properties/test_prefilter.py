@@ -591,3 +591,23 @@ def test_hashes_are_the_same_in_every_process() -> None:
 
 
 PINNED = [11286133854226296554, 11442102357515470422, 11409762274539354883]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("make", [rows_of_events, of_columns, coded])
+def test_columns_know_which_recorders_went_on(make: Make, goes_on: bool) -> None:
+    """By lines about all messages, not only about those that are judged by rows."""
+    r = Recording()
+    for n in range(3):
+        for ph in ("invoke", "ok"):
+            r.add("publish", ph, m=f"m{n}", q="q", conn="p", ch=1, gen=1, op=n, rec="first")
+    for n in (0, 7):
+        r.add("deliver", m=f"m{n}", q="q", conn="c", ch=1, gen=1, dtag=n + 1, rec="second")
+    if goes_on:
+        r.add("publish", "invoke", m="m9", q="q", conn="p", ch=1, gen=1, op=9, rec="first")
+    events = list(complete(r.events))
+    found = Conservation().check(events)
+    assert (found.verdict is Verdict.VIOLATED) is goes_on
+    for groups in (1, 3):
+        columns, placed = prefiltered(events, (4,), make, groups=groups)
+        assert columns.judge(Conservation(), placed) == found

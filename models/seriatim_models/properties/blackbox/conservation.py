@@ -38,6 +38,7 @@ from seriatim_models.properties.blackbox.naming import (
     connection,
     holder,
 )
+from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.blackbox.sessions import PlacedEvent
 
 Name = TypeVar("Name")
@@ -161,14 +162,16 @@ class ConservationSummary(Lifecycles):
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     published: bool = False
     """Whether the history is known to record how publishes begin, besides those summarised here."""
+    recorders: LatestLines = msgspec.field(default_factory=LatestLines)
 
 
 class Conservation(LifecycleProperty):
     """P1. Three kinds of case.
 
     - A delivery of a message that nobody had begun to publish: a phantom. Open if lines were lost before it, if the
-      history records no publish's beginning, or of this message only an answer that came later, and if the message
-      says that its publisher sent it after all that the recorder of that one wrote down.
+      history records no publish's beginning, or of this message only an answer that came later, if another recorder
+      wrote nothing after it, and so may have stopped before it was sent (`recorders`), and if the message says that
+      its publisher sent it after all that the recorder of that one wrote down.
     - A delivery after the holder settled the message for good; with auto-ack the delivery settles it. Definite if the
       settlement certainly took effect: its channel answered a later call (`sessions`), or that of a worker without a
       session was answered before the message was asked for again. Open otherwise, if the
@@ -245,6 +248,8 @@ class Conservation(LifecycleProperty):
 
     def add(self, out: Lifecycles, event: Event) -> None:
         assert isinstance(out, ConservationSummary)
+        if event.ev in self.reads:
+            out.recorders.take(event)
         if event.ev == GAP and event.args.get("fault"):
             out.traffic.faults.append(PlacedEvent(out.n, event))
             return
@@ -319,6 +324,7 @@ class Conservation(LifecycleProperty):
         mine.pollers |= more.pollers
         mine.leaky |= more.leaky
         left.published |= right.published
+        left.recorders.join(right.recorders.of)
         return super().combine(left, right)
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
@@ -481,7 +487,7 @@ class Conservation(LifecycleProperty):
         if begun:
             why = f"{m} was given to {first.by} at event {i}, before it was sent at event {begun.event.i}"
             return why, [first.event, begun.event]
-        if first.event.args.get("beyond"):
+        if first.event.args.get("beyond") or summary.recorders.another_stopped(first.event):
             return None, []
         return f"{m} was given to {first.by} at event {i}, but nobody sent it", [first.event]
 

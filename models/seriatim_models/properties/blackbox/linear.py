@@ -48,6 +48,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
+from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 
 HELD_KEPT = 65_536
@@ -139,6 +140,8 @@ class Inside(msgspec.Struct):
     early: list[Event] = []
     """The first of the values taken before anybody was seen to enqueue: phantoms, if enqueues are recorded at all."""
     n_early: int = 0
+    recorders: LatestLines = msgspec.field(default_factory=LatestLines)
+    """Of lines that put in or take out."""
     empty_early: int = 0
     tested: int = 0
     untestable: int = 0
@@ -268,7 +271,7 @@ class _LinearityPass:
         Nearly all of a long recording with requeues is counted, so this is kept short.
         """
         inside = self.s.queues.get(event.q)
-        if inside is None or inside.unknown or inside.full:
+        if inside is None or inside.unknown or inside.full or inside.early:
             return False
         if event.ev in ACQUIRES:
             answered = event.ev == "get" and event.ph not in ("invoke", "fail", "info")
@@ -302,6 +305,7 @@ class _LinearityPass:
 
     def _enqueue(self, event: Event) -> None:
         inside = self._at(event.q)
+        inside.recorders.take(event)
         if _late(event) and inside.n_early:
             inside.untestable += inside.n_early + inside.empty_early
             inside.n_early, inside.empty_early, inside.early = 0, 0, []
@@ -358,6 +362,7 @@ class _LinearityPass:
 
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
+        inside.recorders.take(event)
         if event.ph == "invoke":
             _never_answered(inside, inside.pending.pop(_operation(event), None))
             inside.pending[_operation(event)] = event
@@ -441,7 +446,8 @@ class _LinearityPass:
         del waiting[:kept]
 
     def _not_there(self, inside: Inside, event: Event) -> None:
-        if event.args.get("beyond") and len(inside.unknown) >= LATE_MOST // 2:
+        stopped = event.args.get("beyond") or inside.recorders.another_stopped(event)
+        if stopped and len(inside.unknown) >= LATE_MOST // 2:
             inside.untestable += 1  # no enqueue explains so many any more: its recorder has stopped
             return
         inside.tested += 1
@@ -518,15 +524,19 @@ class _LinearityPass:
             if not inside.published:
                 inside.untestable += early
                 continue
-            inside.tested += early
+            if inside.early and inside.recorders.another_stopped(inside.early[0]):
+                inside.untestable += early
+                inside.early = []
+            else:
+                inside.tested += early
             if inside.early:
                 first = inside.early[0]
                 why = f"{first.m} was taken at event {first.i}, before anybody enqueued it"
                 self.s.blame(inside, why, [first])
                 inside.violations += inside.n_early - 1
             for taken in inside.unknown.values():
-                if taken.args.get("beyond"):
-                    # Whoever saw it enqueued had stopped to write that down.
+                if taken.args.get("beyond") or inside.recorders.another_stopped(taken):
+                    # Whoever saw it enqueued had stopped to write that down, or may have.
                     inside.tested -= 1
                     inside.untestable += 1
                 else:

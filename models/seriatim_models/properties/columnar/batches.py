@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import ANY_TIME, EXACT, SETTLES
+from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
 )
@@ -44,7 +45,7 @@ from seriatim_models.properties.columnar.rows import (
 
 COLUMNS = (
     "n", "i", "ev", "lvl", "ph", "op", "conn", "ch", "gen", "q", "m", "ctag", "proc",
-    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args", "t_lo",
+    "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args", "t_lo", "rec", "t",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
 
@@ -215,8 +216,22 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     if (places[1:] <= places[:-1]).any():
         rows = rows.only(np.argsort(rows.n, kind="stable"))
     return BatchRows(
-        rows, _general(batch, places, ev), _last(kind, settles, places, q), _polls(batch, ev)
+        rows,
+        _general(batch, places, ev),
+        _last(kind, settles, places, q),
+        _polls(batch, ev),
+        _latest(batch, ev),
     )
+
+
+def _latest(batch: pa.RecordBatch, ev: Coded) -> dict[str, int]:
+    """When each recorder wrote its latest line."""
+    rec, t = coded(batch, "rec"), column_of(batch, "t")
+    timed = np.asarray(t.is_valid()) & ev.among(*Conservation.reads) & ~rec.among("")
+    codes = rec.codes[timed]
+    latest = np.full(len(rec.values), np.iinfo(np.int64).min)
+    np.maximum.at(latest, codes, np.asarray(pc.fill_null(t, 0)).astype(np.int64)[timed])
+    return {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()}
 
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:

@@ -188,6 +188,8 @@ class Prefiltered(NamedTuple):
     """How many polls of somebody were not answered, whatever they name."""
     unknown: Sequence[str]
     """Queues of polls whose outcome nobody knows."""
+    recorders: Mapping[str, int]
+    """When each recorder wrote its latest line."""
 
     def joined(self, other: Prefiltered) -> Prefiltered:
         """Of two pre-filters that had different messages of one run."""
@@ -201,6 +203,7 @@ class Prefiltered(NamedTuple):
             },
             self.polls,
             self.unknown,
+            self.recorders,
         )
 
     def about_irregular(self, rows: Rows) -> Ints:
@@ -257,6 +260,7 @@ class IrregularMessages:
             summary.traffic.polls = dict(prefiltered.polls)
             summary.traffic.unknown = set(prefiltered.unknown)
             summary.published = prefiltered.published
+            summary.recorders.join(prefiltered.recorders)
         tested, untestable = self._prop.regular_cases(prefiltered.counted)
         summary.tested += tested
         summary.untestable += untestable
@@ -307,11 +311,13 @@ class Prefilter:
         general: Sequence[tuple[int, Event]],
         queues: Mapping[str, int],
         polls: Iterable[Event],
+        recorders: Mapping[str, int],
     ) -> None:
-        """Add the next batch, see `BatchRows`: `general` and `polls` are of all messages, and go up to the batch's last
-        place.
+        """Add the next batch, see `BatchRows`: `general`, `polls` and `recorders` are of all messages, and go up to the
+        batch's last place.
         """
         self._last |= queues
+        self._kept.recorders.join(recorders)
         for event in polls:
             self._judge.poll(self._kept.traffic, event)
         self._take_general(general)
@@ -542,6 +548,7 @@ class Prefilter:
             last=dict(self._last),
             polls=dict(kept.traffic.polls),
             unknown=list(kept.traffic.unknown),
+            recorders=dict(kept.recorders.of),
         )
 
 

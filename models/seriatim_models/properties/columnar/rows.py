@@ -30,6 +30,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
 )
+from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
 Hashes = npt.NDArray[np.uint64]
@@ -113,6 +114,8 @@ class BatchRows(NamedTuple):
     """Place of the last traffic by queue, as conservation counts it."""
     polls: Sequence[Event]
     """Polls that name a message: only these and the general ones together say which are open."""
+    recorders: Mapping[str, int]
+    """When each recorder wrote its latest line, of those that conservation reads."""
 
 
 LONG = 256  # bytes: names beyond are hashed one by one
@@ -236,12 +239,15 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     general: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
     polls: list[Event] = []
+    recorders = LatestLines()
     n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
         if is_general(event):
             general.append((place, event))
         if event.ev == "get" and event.m:
             polls.append(event)
+        if event.ev in Conservation.reads:
+            recorders.take(event)
         if event.ev not in TRAFFIC:
             continue
         kind = _kind(event)
@@ -273,4 +279,4 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
         np.array(by, np.int64),
         np.array(redelivered, np.int8),
     )
-    return BatchRows(rows, general, queues, polls)
+    return BatchRows(rows, general, queues, polls, recorders.of)
