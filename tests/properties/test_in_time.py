@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -11,7 +14,7 @@ from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox.in_time import InTime
 from seriatim_models.properties.standing import confirmed
 
-from .blackbox_histories import BY_ID
+from .blackbox_histories import BY_ID, Recording
 
 MS = 1_000_000
 P26 = BY_ID["P26"]
@@ -202,3 +205,111 @@ def test_whose_connection_may_have_ended_unseen_may_have_no_lease() -> None:
     first, second = taken(10, **A), taken(100, **B)
     assert verdict(leased(), *SENT, *lasts("a", 7), *first, *second) is Verdict.INCONCLUSIVE
     assert verdict(leased(), *SENT, *first, *second, *lasts("a", 110)) is Verdict.VIOLATED
+
+
+CH = {"conn": "a", "ch": 1, "gen": 1}
+FIRST = {"redelivered": False, **CH}
+
+
+def call(r: Recording, ev: str, **fields: Any) -> None:
+    """Asked and answered."""
+    op = len(r.events)
+    for ph in ("invoke", "ok"):
+        r.add(ev, ph, op=op, **fields)
+
+
+def sent(r: Recording, m: str, delay: int, **fields: Any) -> None:
+    """Published by p, perhaps with a delay."""
+    named = {"q": "q", "pub": "p", "pseq": int(m[1:]), "conn": "p", "ch": 1, "gen": 1, **fields}
+    call(r, "publish", m=m, args={"delay": delay} if delay else {}, **named)
+
+
+def overtaken(delay: int) -> Recording:
+    """P4 and P5: the second message comes first."""
+    r = Recording()
+    sent(r, "m0", delay)
+    sent(r, "m1", 0)
+    for dtag, m in ((1, "m1"), (2, "m0")):
+        call(r, "get", q="q", m=m, dtag=dtag, **FIRST)
+    return r
+
+
+def found_empty(delay: int) -> Recording:
+    """P20."""
+    r = Recording()
+    sent(r, "m0", delay)
+    for m in ("", "m0"):
+        call(r, "get", q="q", m=m, autoack=True, proc="w")
+    return r
+
+
+def low_first(delay: int) -> Recording:
+    """P22."""
+    r = Recording()
+    call(r, "declare", q="q", args={"x-max-priority": 2}, **CH)
+    for n, prio in ((0, 1), (1, 0)):
+        sent(r, f"m{n}", delay * prio, prio=prio)
+    for dtag, m in ((1, "m1"), (2, "m0")):
+        call(r, "get", q="q", m=m, dtag=dtag, **FIRST)
+    return r
+
+
+def before_the_requeued(delay: int) -> Recording:
+    """P25: what was requeued goes to the head, and the other one is given."""
+    r = Recording("broker")
+    r.add("declare", q="q", args={"requeue": "tail"}, **CH)
+    for n in (0, 1):
+        begun = {"delay": delay} if n else {}
+        r.add("publish", q="q", m=f"m{n}", args=begun or {}, conn="p", ch=1, gen=1)
+    r.add("get", q="q", m="m0", dtag=1, **FIRST)
+    r.add("nack", q="q", ms=["m0"], dtag=1, requeue=True, **CH)
+    r.add("get", q="q", m="m0", dtag=2, redelivered=True, **CH)
+    return r
+
+
+def woken_late(delay: int) -> Recording:
+    """P14: a consumer is ready at rest beside the message, which it is given later."""
+    r = Recording()
+    r.add("note", args={"rest": True})
+    call(r, "ch_open", **CH)
+    call(r, "consume", q="q", ctag="t", **CH)
+    sent(r, "m0", delay)
+    r.add("note", args={"rest": True})
+    call(r, "get", q="other", **CH)
+    r.add("deliver", q="q", m="m0", ctag="t", dtag=1, **FIRST)
+    r.alive("a")
+    return r
+
+
+def seen_empty(delay: int) -> Recording:
+    """P1: nothing is ready, and nobody has anything."""
+    r = Recording()
+    sent(r, "m0", delay)
+    r.add("note", q="q", args={"depth": 0, "held": 0, "rest": True})
+    return r
+
+
+@pytest.mark.parametrize(
+    ("made", "ids"),
+    [
+        (overtaken, ["P4", "P5"]), (found_empty, ["P20"]), (low_first, ["P22"]), (before_the_requeued, ["P25"]),
+        (woken_late, ["P14"]), (seen_empty, ["P1"]),
+    ],
+)  # fmt: skip
+def test_a_message_that_waits_is_not_there_yet(
+    made: Callable[[int], Recording], ids: list[str]
+) -> None:
+    for id in ids:
+        for delay, expected in ((0, True), (50, False)):
+            events = list(complete(made(delay).events))
+            assert (BY_ID[id].check(events).verdict is Verdict.VIOLATED) is expected, (id, delay)
+            assert list(complete(events)) == events
+
+
+@pytest.mark.parametrize(("made", "id"), [(woken_late, "P14"), (seen_empty, "P1")])
+def test_a_message_whose_delay_is_over_is_there(made: Callable[[int], Recording], id: str) -> None:
+    events = [
+        Event(**{**{f: getattr(e, f) for f in e.__struct_fields__}, "t": 60 * MS * e.i})
+        for e in made(50).events
+    ]
+    assert BY_ID[id].check(list(complete(events))).verdict is Verdict.VIOLATED

@@ -20,6 +20,7 @@ recorder left the field empty:
 | op | the phases of an ack, nack or reject | its beginning, as a negative number, where calls have no numbers |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
 | dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
+| dead | publish, deliver | it was published with a delay (`delay`): when that is over decides its place |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
 | t_lo | the answer of an ack, nack or reject of which no beginning is recorded | it began at any time: `ANY_TIME` |
 | t_lo | deliver, get | the latest of the lower bounds below |
@@ -241,6 +242,8 @@ class _Messages(msgspec.Struct):
 
     _known: dict[str, dict[str, _Message]] = {}
     _dead: dict[str, None] = {}
+    _delays: dict[str, None] = {}
+    """Messages that were published with a delay; the latest `DEAD_KEPT`."""
     _early: dict[str, None] = {}
     """Messages that were handed out before their publish was recorded."""
     _counted: dict[str, tuple[int, str]] = {}
@@ -319,6 +322,17 @@ class _Messages(msgspec.Struct):
         self._dead[m] = None
         if len(self._dead) > DEAD_KEPT:
             del self._dead[next(iter(self._dead))]
+
+    def delay(self, m: str) -> None:
+        """A message waits after its publish: where it is seen next, the end of that decides its place."""
+        self._delays[m] = None
+        if len(self._delays) > DEAD_KEPT:
+            del self._delays[next(iter(self._delays))]
+        self.came_by_death(m)
+
+    def delayed(self, m: str) -> bool:
+        """Whether a message was published with a delay."""
+        return m in self._delays
 
     def copied(self, m: str) -> bool:
         """Whether several messages of that name may be there, in whatever queues."""
@@ -635,10 +649,12 @@ class Completion(msgspec.Struct):
         """Recorders of systems without channels: only what needs none."""
         new: dict[str, object] = {}
         match event.ev:
-            case "publish" if event.ph in ("", "invoke"):
-                self._messages.publish(event, event.pub, event.pseq, self._doubts)
-            case "publish" if event.ph == "fail":
-                self._messages.settle(event.m, event.q)
+            case "publish":
+                if event.ph in ("", "invoke"):
+                    self._messages.publish(event, event.pub, event.pseq, self._doubts)
+                elif event.ph == "fail":
+                    self._messages.settle(event.m, event.q)
+                new |= self._delayed(event)
             case "deliver" | "get" if event.m:
                 new |= self._taken(event)
             case "get" if event.ph == "invoke" and event.t is not None:
@@ -788,7 +804,8 @@ class Completion(msgspec.Struct):
             known = self._messages.find(event.m, event.q)
             if event.ph == "fail" and known:
                 self._messages.settle(event.m, known.q)
-            return {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
+            named = {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
+            return named | self._delayed(event)
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
         pseq: int | None = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
@@ -798,7 +815,15 @@ class Completion(msgspec.Struct):
                 pub, pseq = "", None  # written down after one that was sent later
             channel.began = max(channel.began, begun)
         self._messages.publish(event, pub, pseq, self._doubts)
-        return {"pub": pub, "pseq": pseq}
+        return {"pub": pub, "pseq": pseq} | self._delayed(event)
+
+    def _delayed(self, event: Event) -> dict[str, object]:
+        """That a message is not there when it is published, if it is to wait."""
+        delay = event.args.get("delay")
+        begins = event.ph in ("", "invoke")
+        if begins and isinstance(delay, int | float) and not isinstance(delay, bool) and delay > 0:
+            self._messages.delay(event.m)
+        return {"dead": True} if self._messages.delayed(event.m) else {}
 
     def _asked_for_no_local(self, event: Event, consumer: _Consumer | None) -> bool | None:
         """Whether a delivery's consumer did; None if it may have, for its `consume` is not known."""

@@ -36,6 +36,7 @@ import msgspec
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.in_time import answered, nanoseconds
 from seriatim_models.properties.blackbox.lifecycle import acquires, began, holds_groups
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
@@ -230,7 +231,7 @@ def handed_early(early: dict[str, None], m: str) -> None:
 def _publish(queue: RestingQueue, event: Event) -> None:
     if event.key is not None:
         queue.keyed[event.m] = event.key
-    if event.ph == "invoke" or event.dead:
+    if event.ph == "invoke" or (event.dead and not nanoseconds(event.args.get("delay"))):
         return
     given = event.m in queue.early or event.m in queue.held
     queue.early.pop(event.m, None)
@@ -361,15 +362,28 @@ def _ready(state: RestState, queue: RestingQueue) -> list[RestingConsumer]:
     ]
 
 
-def _free(queue: RestingQueue, taker: ConsumerKey | None = None) -> list[str]:
-    """The messages that nobody holds and `taker`, or whoever gets, may be given: none of a group of somebody else's."""
+def _due(there: AvailableMessage, now: Event) -> bool:
+    """Whether a message's delay, if it was published with one, was over."""
+    event = there.event
+    delay = nanoseconds(event.args.get("delay")) if event.ev == "publish" else 0
+    if not delay:
+        return True
+    there = answered(event)
+    return there is not None and now.t is not None and there + delay <= now.t
+
+
+def _free(queue: RestingQueue, now: Event, taker: ConsumerKey | None = None) -> list[str]:
+    """The messages that nobody holds and `taker`, or whoever gets, may be given: none of a group of somebody else's,
+    and none whose delay is not over.
+    """
+    due = [m for m, there in queue.available.items() if _due(there, now)]
     if not queue.keyed:
-        return list(queue.available)
+        return due
     taken = {queue.keyed.get(m) for m in queue.held} if queue.groups else {*queue.keyed.values()}
     taken |= {
         k for k, had in queue.had.items() if any(c in queue.consumers and c != taker for c in had)
     }
-    return [m for m in queue.available if (key := queue.keyed.get(m)) is None or key not in taken]
+    return [m for m in due if (key := queue.keyed.get(m)) is None or key not in taken]
 
 
 def _divides(queue: RestingQueue, m: str) -> list[Event]:
@@ -392,7 +406,7 @@ def _rest(state: RestState, tally: CaseCounts, event: Event) -> None:
         if not ready:
             continue
         takers = ready[::-1] if queue.keyed else ready[:1]
-        waiting = {m: c for c in takers for m in _free(queue, c.key)}
+        waiting = {m: c for c in takers for m in _free(queue, event, c.key)}
         if not waiting:
             tally.tested += 1  # whoever was ready had been given all that there was
             continue
@@ -461,7 +475,7 @@ def _get(state: RestState, tally: CaseCounts, event: Event, rested: Event | None
         return
     if any(c.sole or _shares_credit(state, c) for c in queue.consumers.values()):
         return
-    for m in _free(queue):
+    for m in _free(queue, begun[-1]):
         there = queue.available[m]
         if not there.passed:
             assert state.begun is not None

@@ -11,6 +11,7 @@ import msgspec
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, ProfileValue
+from seriatim_models.properties.blackbox.in_time import answered, nanoseconds
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     ACQUIRES,
@@ -553,8 +554,9 @@ class Conservation(LifecycleProperty):
             return None
         q = _queue(birth)
         before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
-        parked = _may_be_parked(summary.traffic, q, tails)
-        if q not in drained or parked or not all(summary.refused(s) for s in before):
+        elsewhere = not _was_due(birth, summary.traffic.looks.get(q))
+        elsewhere = elsewhere or _may_be_parked(summary.traffic, q, tails)
+        if q not in drained or elsewhere or not all(summary.refused(s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1
         since = [f for f in summary.traffic.faults if f.pos > sent]
@@ -709,6 +711,16 @@ def _count(polls: dict[Poll, int], poll: Poll, n: int) -> None:
     left = polls.pop(poll, 0) + n
     if left:
         polls[poll] = left
+
+
+def _was_due(birth: Birth, look: Depth | None) -> bool:
+    """Whether a message that was published with a delay was to be seen in its queue when that was looked into."""
+    asked, sent = birth.sent, birth.confirmed
+    delay = nanoseconds(asked.event.args.get("delay")) if asked is not None else 0
+    if look is None or not delay:
+        return True
+    there, now = None if sent is None else answered(sent.event), look.event.t
+    return there is not None and now is not None and there + delay <= now
 
 
 def _after_last(steps: list[Step]) -> list[Step]:

@@ -59,8 +59,7 @@ class TimedMessage(msgspec.Struct):
         """
         if self.answer is None or not self.ttl:
             return None
-        said = self.answer.args.get("answered")
-        there = said if type(said) is int else self.answer.t
+        there = answered(self.answer)
         return None if there is None else min(there + self.delay + self.ttl + LATE, TIME_MAX)
 
 
@@ -301,7 +300,9 @@ class InTime(SequentialProperty[InTimeState]):
         if message is None or not event.m:
             return
         tally, asked = state.tally, message.asked
-        if event.dead or message.given is not None or asked.t is None or event.t is None:
+        # A delay alone decides the place of a message (`dead`) as a death does.
+        died = event.dead and not (message.delay and not message.ttl)
+        if died or message.given is not None or asked.t is None or event.t is None:
             tally.untestable += 1
             return
         message.given, message.rest = event, state.rest
@@ -348,6 +349,12 @@ class InTime(SequentialProperty[InTimeState]):
         tally.join(state.tally)
         state.doubts.resolve(tally)
         return tally.finding(self.id)
+
+
+def answered(end: Event) -> int | None:
+    """When a publish was answered whose end may be written down later."""
+    said = end.args.get("answered")
+    return said if type(said) is int else end.t
 
 
 def nanoseconds(ms: object) -> int:

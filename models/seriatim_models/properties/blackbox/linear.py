@@ -311,7 +311,8 @@ class _LinearityPass:
             inside.n_early, inside.empty_early, inside.early = 0, 0, []
             self.leave(inside)  # which of them it explains is not known any more
         inside.published = inside.published or event.ph in ("", "invoke")
-        if _several_lines(event) or (event.ph == "ok" and not inside.published):
+        delayed = bool(event.dead)
+        if delayed or _several_lines(event) or (event.ph == "ok" and not inside.published):
             self.leave(
                 inside
             )  # of answers alone nobody knows what was never answered, nor since when it was there

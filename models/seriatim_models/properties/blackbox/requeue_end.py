@@ -193,6 +193,7 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
         begun = event if event.ph == "" else state.sent.pop(key, None)
         queue.ranked = queue.ranked or ranks(event)
         unplaced = (queue.ranked and event.prio is None) or (queue.grouped and event.key is None)
+        unplaced = unplaced or bool(event.dead)  # it comes in when its delay is over
         if event.m in queue.lines or event.ph not in ("", "ok") or begun is None or unplaced:
             queue.forget(event.m)  # sent twice, refused, or nobody knows
         elif event.lvl in EXACT:

@@ -461,8 +461,8 @@ class OrderPass:
         streams = lane.publishers if lane is not None else state.unplaced
         if event.pub not in streams:
             streams.append(event.pub)
-        if lane is not None and lane.deleted:
-            return
+        if event.dead or (lane is not None and lane.deleted):
+            return  # it is not there yet, or goes nowhere
         known = state.known.get(key)
         if known is None:  # under the name of one that was settled it may be a copy
             known = state.known[key] = Known(twice=key in state.gone)
