@@ -368,8 +368,8 @@ def _due(there: AvailableMessage, now: Event) -> bool:
     delay = nanoseconds(event.args.get("delay")) if event.ev == "publish" else 0
     if not delay:
         return True
-    there = answered(event)
-    return there is not None and now.t is not None and there + delay <= now.t
+    since = answered(event)
+    return since is not None and now.t is not None and since + delay <= now.t
 
 
 def _free(queue: RestingQueue, now: Event, taker: ConsumerKey | None = None) -> list[str]:
