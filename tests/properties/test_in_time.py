@@ -155,12 +155,13 @@ def taken(t: float, by: str = "", ch: int | None = None, **who: str) -> tuple[Ev
 
 def lasts(by: str, t: float) -> tuple[Event, Event]:
     """A call of a channel and its answer, by which it is known to have been there."""
-    named = {"conn": by, "ch": 1, "q": "", "op": 9, "prefetch": 1}
+    named: dict[str, Any] = {"conn": by, "ch": 1, "q": "", "op": 9, "prefetch": 1}
     return event("qos", t, "invoke", **named), event("qos", t + 1, "ok", **named)
 
 
 SENT = (event("publish", 0, "invoke", m="m", op=1), event("publish", 5, "ok", m="m", op=1))
-A, B = {"conn": "a", "ch": 1}, {"conn": "b", "ch": 1}
+A: dict[str, Any] = {"conn": "a", "ch": 1}
+B: dict[str, Any] = {"conn": "b", "ch": 1}
 
 
 def test_a_lease_is_another_ones() -> None:
@@ -207,8 +208,8 @@ def test_whose_connection_may_have_ended_unseen_may_have_no_lease() -> None:
     assert verdict(leased(), *SENT, *first, *second, *lasts("a", 110)) is Verdict.VIOLATED
 
 
-CH = {"conn": "a", "ch": 1, "gen": 1}
-FIRST = {"redelivered": False, **CH}
+CH: dict[str, Any] = {"conn": "a", "ch": 1, "gen": 1}
+FIRST: dict[str, Any] = {"redelivered": False, **CH}
 
 
 def call(r: Recording, ev: str, **fields: Any) -> None:

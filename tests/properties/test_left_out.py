@@ -267,7 +267,7 @@ def test_without_a_channel_a_tag_may_be_used_again(
 ) -> None:
     """Packet identifiers of MQTT are free again once they are acknowledged."""
     r = Recording(lvl)
-    where = {"conn": "c", "ch": ch, "gen": ch}
+    where: dict[str, Any] = {"conn": "c", "ch": ch, "gen": ch}
     r.add("ch_open" if ch else "conn_open", "ok", **where)
     for n in range(2):
         r.add("deliver", q="q", m=f"m{n}", dtag=1, **where)
