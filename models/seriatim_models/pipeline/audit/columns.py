@@ -7,6 +7,7 @@ wrong; so both ways give the same.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from seriatim_models.history import HistoryError, table
 from seriatim_models.history.catalogue import REQUIRED, SETTLEMENTS
+from seriatim_models.history.depth import DEPTH_MAX, too_deep, too_large
 from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
@@ -89,11 +91,38 @@ def _joined(of: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns in the types of the schema. Raises `RowByRow` for texts that are no UTF-8, and for columns of
+    another kind: Arrow would make numbers of times, flags and digits, which are none when read row by row.
+    """
     wanted = [table.SCHEMA.field(n) for n in batch.schema.names]
-    return pa.RecordBatch.from_arrays(
+    for column, field in zip(batch.columns, wanted, strict=True):
+        if not _alike(column.type, field.type):
+            raise RowByRow(f"{field.name} is of type {column.type}")
+    typed = pa.RecordBatch.from_arrays(
         [a.cast(f.type) for a, f in zip(batch.columns, wanted, strict=True)],
         schema=pa.schema(wanted),
     )
+    typed.validate(full=True)
+    return typed
+
+
+def _alike(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type mean the same in another, if they have room there."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return True
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    if pa.types.is_list(wanted):
+        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        return bool(listed and _alike(kind.value_type, wanted.value_type))
+    if pa.types.is_map(wanted):
+        texts = pa.types.is_map(kind) and _alike(kind.key_type, wanted.key_type)
+        return bool(texts and _alike(kind.item_type, wanted.item_type))
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(kind))
+    return bool(pa.types.is_boolean(kind))
 
 
 def checked(  # noqa: C901, PLR0912  # one check after the other
@@ -104,10 +133,13 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     if held["i"].null_count or held["ev"].null_count:
         raise RowByRow("i or ev is missing")
     i = np.asarray(held["i"])
-    if i[0] <= last or np.any(np.diff(i) <= 0):
+    # Compared and not subtracted: differences of numbers of 64 bits may be too large for them.
+    if i[0] <= last or np.any(i[1:] <= i[:-1]):
         raise RowByRow("the index does not rise")
-    if "t" in held and np.any(np.diff(np.asarray(held["t"].drop_null())) < 0):
+    t = np.asarray(held["t"].drop_null()) if "t" in held else np.zeros(0, np.int64)
+    if np.any(t[1:] < t[:-1]):
         raise RowByRow("stamps fall")
+    _check_nested(held)
     for name, allowed in (("ph", PHASES), ("lvl", LEVELS), ("scope", SCOPES)):
         if name in held and not set(pc.unique(held[name]).to_pylist()) <= {*allowed, None}:
             raise RowByRow(f"unknown {name}")
@@ -146,6 +178,25 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     ):
         raise RowByRow("a limit without a number")
     return held
+
+
+def _check_nested(held: dict[str, pa.Array]) -> None:
+    """Raises `RowByRow` if values within values are not as an event has them."""
+    if "args" in held and not all(map(_arguments, pc.unique(held["args"].drop_null()).to_pylist())):
+        raise RowByRow("args that are no JSON object, or nested too deep")
+    if "ms" in held and held["ms"].flatten().null_count:
+        raise RowByRow("a list of messages with one that has no name")
+    if "x" in held and held["x"].items.null_count:
+        raise RowByRow("an unknown field without a text")
+
+
+def _arguments(text: str) -> bool:
+    """Whether this is what `Event.args` may hold."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and not too_deep(found, DEPTH_MAX - 1) and not too_large(found)
 
 
 def following(

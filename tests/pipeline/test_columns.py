@@ -1,0 +1,135 @@
+"""What is taken in by columns is what reading it row by row gives: the same events, the same lines rejected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seriatim_models.history import Event, HistoryError, table
+from seriatim_models.history.header import Header, header_object
+from seriatim_models.pipeline import audit_paths
+from seriatim_models.pipeline.audit import columns
+
+ON: dict[str, Any] = {"lvl": "broker", "q": "q"}
+BY: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, **ON}
+EVENTS = [
+    Event(i=0, t=1, ev="publish", m="a", pub="p", pseq=0, x={"more": "1"}, **ON),
+    Event(i=1, t=2, ev="publish", m="b", pub="p", pseq=1, x={"more": "2"}, **ON),
+    Event(i=2, t=3, ev="deliver", m="a", dtag=1, op=1, redelivered=False, **BY),
+    Event(i=3, t=4, ev="deliver", m="b", dtag=2, op=2, redelivered=False, **BY),
+    Event(i=4, t=5, ev="ack", ms=["a"], dtag=1, op=3, **BY),
+    Event(i=5, t=6, ev="ack", ms=["b"], dtag=2, op=4, **BY),
+    Event(i=6, t=7, ev="note", args={"depth": 0}, **ON),
+]
+
+Spoil = Callable[[dict[str, pa.Array]], None]
+
+
+def _values(name: str, at: int, value: Any) -> Spoil:  # Any: a value of any column
+    def spoil(held: dict[str, pa.Array]) -> None:
+        values = held[name].to_pylist()
+        values[at] = value
+        held[name] = pa.array(values, held[name].type)
+
+    return spoil
+
+
+def _typed(name: str, kind: pa.DataType, convert: Callable[[Any], Any]) -> Spoil:
+    def spoil(held: dict[str, pa.Array]) -> None:
+        values = [None if v is None else convert(v) for v in held[name].to_pylist()]
+        held[name] = pa.array(values, kind)
+
+    return spoil
+
+
+def _no_utf8(held: dict[str, pa.Array]) -> None:
+    raw = [b"\xff" if v == "a" else v and v.encode() for v in held["m"].to_pylist()]
+    held["m"] = pa.array(raw, pa.binary()).view(pa.string())
+
+
+def _falls(name: str) -> Spoil:
+    """From the greatest number to the least: their difference does not fit into 64 bits."""
+
+    def spoil(held: dict[str, pa.Array]) -> None:
+        values = held[name].to_pylist()
+        held[name] = pa.array([*values[:3], 2**63 - 1, *range(-(2**63), -(2**63) + 3)])
+
+    return spoil
+
+
+SPOILT: dict[str, Spoil] = {
+    "args that are no JSON": _values("args", 6, '{"depth"'),
+    "args that are no object": _values("args", 6, "[0]"),
+    "args that are empty": _values("args", 6, ""),
+    "args nested too deep": _values("args", 6, '{"depth":' + "[" * 70 + "]" * 70 + "}"),
+    "args with a large number": _values("args", 6, '{"depth":' + "9" * 30 + "}"),
+    "a message without a name": _values("ms", 4, ["a", None]),
+    "an unknown field without a text": _values("x", 1, [("more", None)]),
+    "times as times": _typed("t", pa.timestamp("us"), lambda t: t),
+    "tags as flags": _typed("dtag", pa.bool_(), bool),
+    "indices as texts": _typed("i", pa.string(), str),
+    "flags as numbers": _typed("redelivered", pa.int64(), int),
+    "texts that are no UTF-8": _no_utf8,
+}
+
+
+def written(path: Path, spoil: Spoil | None = None) -> Path:
+    held = table.columns(EVENTS)
+    if spoil is not None:
+        spoil(held)
+    head = header_object(Header(run="r", params={"complete": True}))
+    rows = pa.table(held).replace_schema_metadata({b"qh": json.dumps(head).encode()})
+    pq.write_table(rows, path)
+    return path
+
+
+def judged(path: Path) -> object:
+    try:
+        report = audit_paths([path])
+    except HistoryError as error:
+        return str(error)
+    return report.findings, report.quarantine, report.statistics, report.runs
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_what_no_event_holds_is_read_row_by_row(
+    spoil: Spoil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "r.parquet", spoil)
+    found = judged(path)
+    monkeypatch.setattr(columns, "header", lambda path: None)
+    assert found == judged(path)
+
+
+@pytest.mark.parametrize("name", ["i", "t"])
+def test_rejects_what_falls_further_than_differences_reach(name: str, tmp_path: Path) -> None:
+    path = str(written(tmp_path / "r.parquet", _falls(name)))
+    head = columns.header(path)
+    assert head is not None
+    with pytest.raises(columns.RowByRow):
+        list(columns.following(path, head, "r", (-1, 0), 100))
+
+
+def test_columns_of_other_layouts_are_taken_as_they_are(tmp_path: Path) -> None:
+    def wide(held: dict[str, pa.Array]) -> None:
+        for name in ("ev", "m"):
+            held[name] = held[name].cast(pa.large_string())
+        held["q"] = held["q"].dictionary_encode()
+        held["ms"] = held["ms"].cast(pa.large_list(pa.large_string()))
+        held["dtag"] = held["dtag"].cast(pa.int16())
+        held["clk"] = pa.nulls(len(held["i"]))
+
+    plain, other = written(tmp_path / "r.parquet"), written(tmp_path / "s.parquet", wide)
+    wanted = [msgspec.structs.replace(event, run="r") for event in EVENTS]
+    for path in (plain, other):
+        head = columns.header(str(path))
+        assert head is not None
+        (held,) = columns.following(str(path), head, "r", (-1, 0), 100)
+        assert list(table.events(pa.RecordBatch.from_pydict(held))) == wanted
