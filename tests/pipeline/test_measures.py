@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +71,90 @@ def test_a_cut_anywhere_changes_nothing(cuts: list[int]) -> None:
     left = measured(batches[0])
     left.combine(right)
     assert rows(left) == rows(whole)
+
+
+WHERE: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, "q": "q"}
+HAPPENS: tuple[dict[str, Any], ...] = (
+    {"ev": "publish", "ph": "invoke"},
+    {"ev": "publish"},
+    {"ev": "deliver", "redelivered": False, "prefetch": 2, **WHERE},
+    {"ev": "deliver", "redelivered": True, "prefetch": 2, **WHERE},
+    {"ev": "deliver", "ctag": "x", **WHERE},
+    {"ev": "deliver", "q": "other"},
+    {"ev": "nack", "requeue": True, **WHERE},
+    {"ev": "nack", "requeue": False, **WHERE},
+    {"ev": "ack", **WHERE},
+    {"ev": "expire", "requeue": True},
+    {"ev": "notify", "args": {"sub": "x"}},
+    {"ev": "deliver", "args": {"sub": "x"}},
+    {"ev": "notify", "ctag": "x"},
+)
+"""What is right or wrong alike: all that is measured, as an event of some message."""
+
+
+def happening(kinds: list[tuple[int, str, int]]) -> list[Event]:
+    """Events of these kinds, each of a message and so long after the one before."""
+    out, t = list[Event](), 0
+    for i, (kind, m, later) in enumerate(kinds):
+        t += 2**later
+        of = dict(HAPPENS[kind])
+        named = {"ms": [m]} if of["ev"] in ("ack", "nack") else {"m": m}
+        out.append(Event(i=i, t=t, **(of if of["ev"] == "notify" else of | named)))
+    return out
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(HAPPENS) - 1), st.sampled_from("ab"), st.integers(0, 40)),
+        min_size=1,
+        max_size=14,
+    ),
+    st.data(),
+)
+def test_wherever_a_history_of_any_kind_is_cut_it_measures_alike(
+    kinds: list[tuple[int, str, int]], data: st.DataObject
+) -> None:
+    """Messages sent twice, requeued twice, delivered unmarked or before they are published; columns that are empty."""
+    events = happening(kinds)
+    whole = measured(events)
+    cuts = data.draw(st.sets(st.integers(0, len(events))))
+    bounds = sorted({0, len(events), *cuts})
+    batches = [
+        {n: c for n, c in table.columns(events[a:b]).items() if c.null_count < len(c)}
+        for a, b in pairwise(bounds)
+    ]
+    one_by_one = Measures(first=True)
+    parts = list[Measures]()
+    for n, held in enumerate(batches):
+        batch = pa.RecordBatch.from_pydict(held)
+        one_by_one.add(batch)
+        parts.append(Measures(first=n == 0))
+        parts[-1].add(batch)
+    assert rows(one_by_one) == rows(whole)
+    # Joined in any order, as in a tree.
+    while len(parts) > 1:
+        at = data.draw(st.integers(0, len(parts) - 2))
+        parts[at].combine(Measures.unpacked(parts[at + 1].packed()))
+        del parts[at + 1]
+    assert rows(parts[0]) == rows(whole)
+    assert parts[0].state().waiting == whole.state().waiting
+
+
+def test_each_delivery_is_measured_from_what_made_its_message_available_last() -> None:
+    events = [
+        Event(i=0, t=0, ev="publish", m="a", q="q"),
+        Event(i=1, t=8, ev="publish", m="a", q="q"),  # sent again: there are two now
+        Event(i=2, t=10, ev="deliver", m="a", q="q"),
+        Event(i=3, t=16, ev="deliver", m="a", q="q"),
+        Event(i=4, t=20, ev="nack", requeue=True, ms=["a"], q="q"),
+        Event(i=5, t=24, ev="deliver", m="a", q="q"),  # nobody knows whether it is marked
+        Event(i=6, t=99, ev="deliver", m="a", q="q", redelivered=True),
+        Event(i=7, t=100, ev="deliver", m="b", q="q"),
+        Event(i=8, t=200, ev="publish", m="b", q="q"),
+    ]
+    found = {(r["metric"]): (r["n"], r["p50"], r["max"]) for r in measured(events).latency("r")}
+    assert found == {"publish_to_deliver": (2, 2, 16), "requeue_to_deliver": (1, 4, 4)}
 
 
 def test_durations_shares_and_use_are_what_they_are() -> None:

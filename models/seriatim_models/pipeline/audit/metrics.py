@@ -2,9 +2,14 @@
 
 | metric | from | to |
 |---|---|---|
-| publish_to_deliver | the publish (its invoke, if there is one) | the first delivery of the message, in any queue |
-| notify_to_deliver | a consumer was notified (white box) | that consumer's next delivery |
-| requeue_to_deliver | the latest command that requeued the message | its next delivery |
+| publish_to_deliver | the publish (its invoke, if there is one) | the message's next delivery, in any queue |
+| notify_to_deliver | the first notification of a consumer since its last delivery (white box) | its next delivery |
+| requeue_to_deliver | the command that requeued the message | its next delivery |
+
+A delivery ends the wait of its message that began last, be it by a publish or a requeue. So a pair is a pair whatever
+comes before it, and a run can be measured in parts, cut anywhere. What is delivered and was not waiting, as far as the
+recording says (its publish is recorded later, or not at all), is not measured; nor is what was published and comes
+marked redelivered, of which an earlier delivery was not seen.
 
 Times are nanoseconds and are counted in buckets whose bounds grow by 2^(1/8), so a quantile is the upper bound of its
 bucket: at most 9.1 % too high. Negative durations (a recorder stamps a callback late) count as 0.
@@ -15,7 +20,7 @@ Events without a time are not measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,17 +44,23 @@ Cell = tuple[str, int, str]
 Ints = npt.NDArray[np.int64]
 
 
+Begin = tuple[int, bool]
+"""When a wait for delivery began, and whether by a requeue; otherwise by a publish."""
+End = tuple[int, str, bool]
+"""A delivery: when, from which queue, and whether it is marked redelivered."""
+WakeUp = tuple[int | None, int, str]
+"""A consumer's first delivery: when it had been notified before, if it was; when, and from which queue."""
+
+
 class MeasuresState(msgspec.Struct, array_like=True):
     """What goes from process to process."""
 
     histograms: list[tuple[str, int, str, dict[int, int]]]
     deliveries: list[tuple[int, str, str, int]]
-    sent: dict[str, int]
-    unsent: dict[str, tuple[int, str]]
-    requeued: dict[str, int]
-    unqueued: dict[str, tuple[int, str]]
+    waiting: dict[str, list[Begin]]
+    ends: dict[str, list[End]]
     notified: dict[str, int]
-    unnotified: dict[str, tuple[int, str]]
+    wakeups: dict[str, WakeUp]
     use: dict[str, list[int]]
     first: bool
 
@@ -76,14 +87,16 @@ class Measures:
         self.histograms: dict[Cell, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self.deliveries: dict[tuple[int, str, str], int] = defaultdict(int)
         """By window, queue and consumer."""
-        self._sent: dict[str, int] = {}  # messages not yet delivered: when sent
-        self._unsent: dict[
-            str, tuple[int, str]
-        ] = {}  # first deliveries whose publish is further left
-        self._requeued: dict[str, int] = {}
-        self._unqueued: dict[str, tuple[int, str]] = {}
+        self._waiting: dict[str, list[Begin]] = {}
+        """By message: its waits that no delivery has ended yet, the latest last."""
+        self._ends: dict[str, list[End]] = {}
+        """By message, in order: deliveries that end what began further left. None where the run begins."""
         self._notified: dict[str, int] = {}
-        self._unnotified: dict[str, tuple[int, str]] = {}
+        """By consumer: when it was notified, the first time since it was given something in this range."""
+        self._wakeups: dict[str, WakeUp] = {}
+        """By consumer its first delivery in this range, which may end what began further left. None where the run
+        begins.
+        """
         self._use: dict[str, list[int]] = {}
         # by channel: [limit, deliveries, outstanding at the end, its sum and its maximum over the deliveries],
         # each counted from an empty start
@@ -97,12 +110,10 @@ class Measures:
         return MeasuresState(
             [(*cell, dict(h)) for cell, h in self.histograms.items()],
             [(*k, n) for k, n in self.deliveries.items()],
-            self._sent,
-            self._unsent,
-            self._requeued,
-            self._unqueued,
+            self._waiting,
+            self._ends,
             self._notified,
-            self._unnotified,
+            self._wakeups,
             self._use,
             self.first,
         )
@@ -120,9 +131,8 @@ class Measures:
             out.histograms[metric, window, q] = defaultdict(int, counts)
         for window, q, by, n in state.deliveries:
             out.deliveries[window, q, by] = n
-        out._sent, out._unsent = state.sent, state.unsent
-        out._requeued, out._unqueued = state.requeued, state.unqueued
-        out._notified, out._unnotified = state.notified, state.unnotified
+        out._waiting, out._ends = state.waiting, state.ends
+        out._notified, out._wakeups = state.notified, state.wakeups
         out._use = state.use
         return out
 
@@ -130,20 +140,17 @@ class Measures:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """The next events, in the run's order, as columns of `history.table`."""
-        right = Measures()
-        right._map(batch)
-        self.combine(right)
-
-    def _map(self, batch: pa.RecordBatch) -> None:
         names = set(batch.schema.names)
         if not {"ev", "t"} <= names:
             return
-        rows = _Rows(batch, names)
-        self._first_deliveries(rows)
-        self._redeliveries(rows)
-        self._notifications(rows)
-        self._shares(rows)
-        self._outstanding(rows)
+        rows, right = _Rows(batch, names), Measures()
+        right._waits(rows)
+        # Who was never notified is given nothing that ends anything, which is so in most runs.
+        if rows.has("notify") or self._notified or not self.first:
+            right._notifications(rows)
+        right._shares(rows)
+        right._outstanding(rows)
+        self.combine(right)
 
     def _count(self, metric: str, waited: Ints, windows: Ints, queues: npt.NDArray[Any]) -> None:
         """Many durations at once; `queues` are names."""
@@ -162,77 +169,60 @@ class Measures:
         ):
             self.histograms[metric, w, q][b] += n
 
-    def _one(self, metric: str, begun: int, ended: int, q: str) -> None:
-        self._count(
-            metric,
-            np.array([ended - begun], np.int64),
-            np.array([ended // WINDOW * WINDOW], np.int64),
-            np.array([q], object),
-        )
+    def _count_one_by_one(self, metric: str, pairs: Sequence[tuple[int, int, str]]) -> None:
+        """Pairs of begin and end, each with the queue of its end."""
+        if pairs:
+            begun, ended, queues = zip(*pairs, strict=True)
+            at = np.array(ended, np.int64)
+            waited = at - np.array(begun, np.int64)
+            self._count(metric, waited, at // WINDOW * WINDOW, np.array(queues, object))
 
-    def _first_deliveries(self, rows: _Rows) -> None:
-        sent = rows.of(rows.began & rows.is_("publish") & rows.timed)
-        got = rows.of(rows.acquires & rows.timed & ~rows.redelivered)
-        m, t = rows.m, rows.t
-        codes, first = np.unique(m[sent], return_index=True)
-        sent = sent[first]
-        got_codes, first = np.unique(m[got], return_index=True)
-        got = got[first]
-        _, at, other = np.intersect1d(codes, got_codes, return_indices=True)
-        begun, ended = sent[at], got[other]
-        self._count(
-            "publish_to_deliver", t[ended] - t[begun], rows.window(ended), rows.queues(ended)
-        )
-        self._sent = dict(rows.times(np.delete(sent, at)))
-        self._unsent = dict(rows.places(np.delete(got, other)))
-
-    def _redeliveries(self, rows: _Rows) -> None:
-        back = rows.of(
-            rows.timed
-            & rows.began
-            & (
-                (rows.is_("nack", "reject") & ~rows.flag("requeue", False))
-                | (rows.is_("expire") & rows.flag("requeue", True))
-            )
-        )
-        got = rows.of(rows.acquires & rows.timed)
-        if not len(back):
-            flagged = got[rows.redelivered[got]]
-            _, first = np.unique(rows.m[flagged], return_index=True)
-            self._unqueued = dict(rows.places(flagged[first]))
-            return
-        messages, places = rows.settled(back)
-        m = np.concatenate([messages, rows.m[got]])
-        at = np.concatenate([places, got])
-        requeue = np.arange(len(m)) < len(messages)
-        order = np.lexsort((at, m))
-        m, at, requeue = m[order], at[order], requeue[order]
-        fresh = np.append(True, m[1:] != m[:-1])
-        last = np.append(m[1:] != m[:-1], True)
-        pair = np.flatnonzero(~fresh & ~requeue & np.append(False, requeue[:-1]))
-        t = rows.t
-        self._count(
-            "requeue_to_deliver",
-            t[at[pair]] - t[at[pair - 1]],
-            rows.window(at[pair]),
-            rows.queues(at[pair]),
-        )
-        tails = np.flatnonzero(last & requeue)
-        names = rows.names
-        self._requeued = {names[c]: int(t[a]) for c, a in zip(m[tails], at[tails], strict=True)}
-        heads = at[fresh & ~requeue]
-        self._unqueued = dict(rows.places(heads[rows.redelivered[heads]]))
+    def _waits(self, rows: _Rows) -> None:
+        """How long messages wait for their deliveries, from a publish or a requeue on."""
+        kind, m, at = rows.waits()
+        begins = kind != _TAKEN
+        fresh = np.append(True, m[1:] != m[:-1])[: len(m)]
+        step = np.where(begins, 1, -1)
+        # How many waits of its message are open after each row, counted from its first row on.
+        open_ = np.cumsum(step)
+        open_ -= (open_ - step)[fresh][np.cumsum(fresh) - 1]
+        # A begin and the end that belongs to it are rows of one level that follow each other there.
+        level = open_ + ~begins
+        order = np.lexsort((level, m)) if (level != 1).any() else np.arange(len(m))
+        left, right = order[:-1], order[1:]
+        pair = (m[left] == m[right]) & (level[left] == level[right]) & begins[left] & ~begins[right]
+        left, right = left[pair], right[pair]
+        begun, ended, requeued = at[left], at[right], kind[left] == _BACK
+        for metric, which in (
+            ("publish_to_deliver", ~requeued & ~rows.redelivered[ended]),
+            ("requeue_to_deliver", requeued),
+        ):
+            until = ended[which]
+            waited = rows.t[until] - rows.t[begun[which]]
+            self._count(metric, waited, rows.window(until), rows.queues(until))
+        alone = np.ones(len(m), np.bool_)
+        alone[left] = alone[right] = False
+        for k in np.flatnonzero(alone).tolist():
+            row, name = int(at[k]), rows.names[m[k]]
+            if begins[k]:
+                self._waiting.setdefault(name, []).append(
+                    (int(rows.t[row]), bool(kind[k] == _BACK))
+                )
+            else:
+                self._ends.setdefault(name, []).append(rows.end(row))
 
     def _notifications(self, rows: _Rows) -> None:
-        if not rows.has("notify") and not rows.white:
-            return
+        pairs = []
         for kind, who, q, t in rows.consumers():
             if kind == "notify":
                 self._notified.setdefault(who, t)
-            elif who in self._notified:
-                self._one("notify_to_deliver", self._notified.pop(who), t, q)
-            else:
-                self._unnotified.setdefault(who, (t, q))
+                continue
+            begun = self._notified.pop(who, None)
+            if who not in self._wakeups:
+                self._wakeups[who] = begun, t, q
+            elif begun is not None:
+                pairs.append((begun, t, q))
+        self._count_one_by_one("notify_to_deliver", pairs)
 
     def _shares(self, rows: _Rows) -> None:
         got = rows.of(rows.acquires & rows.timed)
@@ -288,23 +278,8 @@ class Measures:
                 mine[b] += n
         for key, n in right.deliveries.items():
             self.deliveries[key] += n
-        _meet(self, "publish_to_deliver", self._sent, self._unsent, right._sent, right._unsent)
-        _meet(
-            self,
-            "requeue_to_deliver",
-            self._requeued,
-            self._unqueued,
-            right._requeued,
-            right._unqueued,
-        )
-        _meet(
-            self,
-            "notify_to_deliver",
-            self._notified,
-            self._unnotified,
-            right._notified,
-            right._unnotified,
-        )
+        self._end_waits(right)
+        self._end_notifications(right)
         for by, (limit, n, net, total, most) in right._use.items():
             was = self._use.get(by, [0, 0, 0, 0, -(2**31)])
             self._use[by] = [
@@ -314,6 +289,38 @@ class Measures:
                 was[3] + total + n * was[2],
                 max(was[4], most + was[2]) if n else was[4],
             ]
+
+    def _end_waits(self, right: Measures) -> None:
+        """Match the ends in the chunk range that follows with the begins that this one left open."""
+        pairs: dict[bool, list[tuple[int, int, str]]] = {False: [], True: []}
+        for name, ends in right._ends.items():
+            waiting = self._waiting.get(name, [])
+            for t, q, redelivered in ends:
+                if waiting:
+                    begun, requeued = waiting.pop()
+                    if requeued or not redelivered:
+                        pairs[requeued].append((begun, t, q))
+                elif not self.first:
+                    self._ends.setdefault(name, []).append((t, q, redelivered))
+            if not waiting:
+                self._waiting.pop(name, None)
+        for name, begins in right._waiting.items():
+            self._waiting.setdefault(name, []).extend(begins)
+        self._count_one_by_one("publish_to_deliver", pairs[False])
+        self._count_one_by_one("requeue_to_deliver", pairs[True])
+
+    def _end_notifications(self, right: Measures) -> None:
+        """The same of notifications, of which the first counts."""
+        pairs = []
+        for who, (notified, t, q) in right._wakeups.items():
+            begun = self._notified.pop(who, notified)
+            if not self.first and who not in self._wakeups:
+                self._wakeups[who] = begun, t, q
+            elif begun is not None:
+                pairs.append((begun, t, q))
+        for who, t in right._notified.items():
+            self._notified.setdefault(who, t)
+        self._count_one_by_one("notify_to_deliver", pairs)
 
     # --- finish --------------------------------------------------------------------------------------------------
 
@@ -365,27 +372,8 @@ def _quantile(counts: Mapping[int, int], rank: float) -> float:
     return 0.0
 
 
-def _meet(
-    out: Measures,
-    metric: str,
-    open_: dict[str, int],
-    lone: dict[str, tuple[int, str]],
-    more: dict[str, int],
-    ends: dict[str, tuple[int, str]],
-) -> None:
-    """Match the ends in the right chunk range with the begins that the left one left open."""
-    for key, (t, q) in ends.items():
-        begun = open_.pop(key, None)
-        if begun is None:
-            if not out.first:
-                lone.setdefault(key, (t, q))
-        else:
-            out._one(metric, begun, t, q)
-    if metric == "requeue_to_deliver":
-        open_.update(more)
-    else:
-        for key, t in more.items():
-            open_.setdefault(key, t)
+_SENT, _BACK, _TAKEN = 1, 2, 3
+"""What rows say of messages: published, requeued, delivered."""
 
 
 class _Rows:
@@ -416,8 +404,8 @@ class _Rows:
         else:
             self.began |= code == phase[2]
         done = (code != phase[1]) & (code != phase[3])
-        nameless = self.names.index("") if "" in self.names else -1
-        self.acquires = self.is_("deliver", "get") & (self.m != nameless) & done
+        self.named = self.m != (self.names.index("") if "" in self.names else -1)
+        self.acquires = self.is_("deliver", "get") & self.named & done
         self.redelivered = self.flag("redelivered", True)
         self.limit: Ints = np.asarray(
             pc.fill_null(batch["prefetch"], 0) if "prefetch" in names else np.zeros(n, np.int64)
@@ -426,7 +414,6 @@ class _Rows:
         q = self._text("q")
         self._q_names = np.array(q.dictionary.to_pylist(), object)
         self._q = np.asarray(q.indices)
-        self.white = self.has("deliver") and "args" in names
 
     def _text(self, name: str) -> pa.DictionaryArray:
         if name not in self._names:
@@ -461,13 +448,32 @@ class _Rows:
         names: npt.NDArray[Any] = self._q_names[self._q[rows]]
         return names
 
-    def times(self, rows: Ints) -> Iterator[tuple[str, int]]:
-        for r in rows.tolist():
-            yield self.names[self.m[r]], int(self.t[r])
+    def end(self, row: int) -> End:
+        return int(self.t[row]), self._q_names[self._q[row]], bool(self.redelivered[row])
 
-    def places(self, rows: Ints) -> Iterator[tuple[str, tuple[int, str]]]:
-        for r in rows.tolist():
-            yield self.names[self.m[r]], (int(self.t[r]), self._q_names[self._q[r]])
+    def waits(self) -> tuple[npt.NDArray[np.int8], Ints, Ints]:
+        """What begins and ends waits of messages, by message and then in the order of the rows: what it is, the code of
+        the message in `names`, and the row.
+        """
+        sent = self.of(self.began & self.is_("publish") & self.named & self.timed)
+        back = self.of(
+            self.timed
+            & self.began
+            & (
+                (self.is_("nack", "reject") & ~self.flag("requeue", False))
+                | (self.is_("expire") & self.flag("requeue", True))
+            )
+        )
+        taken = self.of(self.acquires & self.timed)
+        messages, places = self.settled(back)
+        kind = np.zeros(self._n, np.int8)
+        kind[sent], kind[back], kind[taken] = _SENT, _BACK, _TAKEN
+        m = np.concatenate([self.m[sent], messages, self.m[taken]])
+        # One number of both is sorted ten times as fast as one after the other.
+        both = m * self._n + np.concatenate([sent, places, taken])
+        both.sort()
+        at = both % self._n
+        return kind[at], both // self._n, at
 
     def many(self, rows: Ints) -> Ints:
         """How many messages each of these commands settles."""
@@ -479,6 +485,8 @@ class _Rows:
 
     def settled(self, rows: Ints) -> tuple[Ints, Ints]:
         """The messages that these commands name, as codes of `names` (which may grow), and the row of each."""
+        if not len(rows):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         taken = pa.array(rows)
         own = self.m[rows]
         place = {name: c for c, name in enumerate(self.names)}
@@ -514,6 +522,8 @@ class _Rows:
         import json
 
         wanted = self.of(self.is_("notify", "deliver") & self.timed)
+        if not self.has("notify"):
+            wanted = self._first_of_consumers(wanted)
         taken = self._batch.take(pa.array(wanted))
         args = taken["args"].to_pylist() if "args" in self._names else [None] * len(wanted)
         tags = taken["ctag"].to_pylist() if "ctag" in self._names else [None] * len(wanted)
@@ -522,3 +532,13 @@ class _Rows:
             who = tag or (json.loads(raw).get("sub") if raw else None)
             if who:
                 yield kind, str(who), self._q_names[self._q[row]], int(self.t[row])
+
+    def _first_of_consumers(self, rows: Ints) -> Ints:
+        """Of some deliveries the first of each consumer; those that do not name it in a field of its own stay."""
+        tag = self._text("ctag")
+        codes = np.asarray(tag.indices)[rows]
+        there = [bool(name) for name in tag.dictionary.to_pylist()]
+        named = np.array(there, np.bool_)[codes]
+        _, first = np.unique(codes[named], return_index=True)
+        found: Ints = np.sort(np.concatenate([rows[named][first], rows[~named]]))
+        return found
