@@ -12,14 +12,17 @@ import pytest
 
 from seriatim_models.history import Event, table, write_history
 from seriatim_models.history.complete import complete
+from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import columns, tables
+from seriatim_models.pipeline.audit.findings import annotated
 from seriatim_models.pipeline.audit.runs import Fingerprint
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import run_columns, run_state
+from seriatim_models.pipeline.stream.run_columns import RunColumns
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
-from seriatim_models.properties.base import Verdict
+from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 from seriatim_workshop.crosscheck import columnar
@@ -129,6 +132,35 @@ def test_mutated_histories_are_judged_alike(histories: int) -> None:
     assert by_columns > histories / 2
 
 
+@pytest.mark.parametrize(
+    ("histories", "length"), [(3, 20), pytest.param(60, 60, marks=pytest.mark.slow)]
+)
+def test_a_history_cut_at_every_place_is_judged_as_the_whole(
+    histories: int, length: int, tmp_path: Path
+) -> None:
+    """In two at each place, and in as many parts as there are events, each of which is an update of its own."""
+    by_columns = 0
+    for seed in range(histories):
+        events = columnar.history(seed)[:length]
+        wanted = annotated_rows(events)
+        for at in range(1, len(events)):
+            found = columnar.by_stream(events, [at])
+            assert found is None or found == wanted, (seed, at)
+        judged = RunColumns("run", BLACKBOX, tmp_path, f"{seed}")
+        for n in range(len(events)):
+            if not judged.take(judged.keep(table.columns(events[n : n + 1]))):
+                break
+            assert judged.findings() == annotated_rows(events[: n + 1]), (seed, n)
+            by_columns += 1
+    assert by_columns > histories * length / 2
+
+
+def annotated_rows(events: Sequence[Event]) -> list[Finding]:
+    gaps = sum(e.ev == GAP for e in events)
+    by_rows = zip(BLACKBOX, columnar.by_rows(events), strict=True)
+    return [annotated(p, f, "run", gaps) for p, f in by_rows]
+
+
 def _gap(events: list[Event]) -> list[Event]:
     return [*events[:5], Event(i=events[5].i, ev="gap", t=events[5].t), *events[6:]]
 
@@ -143,12 +175,22 @@ def _fails(events: list[Event]) -> list[Event]:
     return [*events[:at], fail, *events[at + 1 :]]
 
 
-@pytest.mark.parametrize("spoil", [_gap, _falls, _fails])
-def test_what_columns_cannot_hold_is_judged_by_rows_from_the_beginning(
+@pytest.mark.parametrize("spoil", [_gap, _falls])
+def test_what_is_read_row_by_row_is_judged_by_columns(
     spoil: Callable[[list[Event]], list[Event]], tmp_path: Path
 ) -> None:
     events, stream = made(3), _Stream(tmp_path)
     middle = spoil(events[200:400])
+    for part in files(tmp_path, [*events[:200], *middle, *events[400:]], [200, 400]):
+        stream.take([part])
+        assert stream.by_columns
+
+
+def test_a_settlement_without_effect_that_names_nothing_is_judged_by_rows_from_the_beginning(
+    tmp_path: Path,
+) -> None:
+    events, stream = made(3), _Stream(tmp_path)
+    middle = _fails(events[200:400])
     parts = files(tmp_path, [*events[:200], *middle, *events[400:]], [200, 400])
     stream.take(parts[:1])
     assert stream.by_columns
@@ -158,7 +200,7 @@ def test_what_columns_cannot_hold_is_judged_by_rows_from_the_beginning(
     stream.take(parts[2:])
 
 
-def test_late_parts_other_recorders_and_changed_files_are_judged_by_rows(tmp_path: Path) -> None:
+def test_late_parts_other_recorders_and_changed_files_are_judged_by_columns(tmp_path: Path) -> None:
     events = made(4)
     first, late, last = files(tmp_path, events, [150, 300])
     other = tmp_path / "other.parquet"
@@ -172,9 +214,66 @@ def test_late_parts_other_recorders_and_changed_files_are_judged_by_rows(tmp_pat
     for arrived, changed in then:
         stream = _Stream(tmp_path)
         stream.take([first, last])
-        assert stream.by_columns
         stream.take(arrived, changed)
-        assert not stream.by_columns
+        assert stream.by_columns
+
+
+def _lines(folder: Path, seed: int) -> list[ArrivedFile]:
+    """Uncompleted lines of two recorders, publishers and consumers, in four parts each; some of them are no events."""
+    draw = random.Random(seed)
+    broker = SimulatedBroker(seed, 120, fault=draw.choice(("", *FAULTS)), q="q")
+    events = [msgspec.structs.replace(e, clk="") for e in broker.run()]
+    out = []
+    for rec in ("a", "b"):
+        mine = [e for e in events if (e.ev == "publish") == (rec == "a")]
+        cuts = sorted(draw.sample(range(1, len(mine)), 3))
+        for n, (a, b) in enumerate(pairwise([0, *cuts, len(mine)])):
+            path = folder / f"{rec}{n}.jsonl"
+            part = [msgspec.structs.replace(e, i=a + k) for k, e in enumerate(mine[a:b])]
+            write_history(path, part, Header(run="r", rec=rec))
+            if draw.random() < 0.2:
+                path.write_text(path.read_text() + "no event\n")
+            out.append(ArrivedFile(str(path), rec, a, n))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_of_several_recorders_are_judged_by_columns(seed: int, tmp_path: Path) -> None:
+    parts, stream = _lines(tmp_path, seed), _Stream(tmp_path)
+    together = seed % 2 == 0
+    for n in range(4):
+        arrived = [part for part in parts if part.changed == n]
+        for some in [arrived] if together else [arrived[:1], arrived[1:]]:
+            stream.take(some)
+    assert stream.by_columns
+
+
+def test_lines_and_columns_of_one_recorder_are_judged_in_their_order(tmp_path: Path) -> None:
+    events, stream = made(5), _Stream(tmp_path)
+    parts = files(tmp_path, events, [150, 300, 450])
+    for n in (0, 2):
+        path = tmp_path / f"{n}.jsonl"
+        write_history(path, events[150 * n : 150 * n + 150], HEADER)
+        parts[n] = msgspec.structs.replace(parts[n], path=str(path))
+    stream.take(parts[:2])
+    stream.take(parts[2:])
+    assert stream.by_columns
+
+
+def test_of_updates_of_few_events_few_chunk_files_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_columns, "LENGTH", 150)
+    events, stream = made(9), _Stream(tmp_path)
+    cuts = range(9, len(events), 9)
+    for part in files(tmp_path, events, cuts):
+        stream.take([part])
+    assert stream.by_columns
+    left = [f for f in stream.states[0].summary.settled if f.endswith(".parquet")]
+    assert len(left) <= len(events) // 75 + 8 < len(cuts) / 2
+    assert [e for some in stream.states[0]._columns.events() for e in some] == [
+        msgspec.structs.replace(e, run="r") for e in events
+    ]
 
 
 @pytest.mark.parametrize("what", [{"APART": 5}, {"AGAIN": 0, "AGAIN_FIRST": 0}])
@@ -195,7 +294,7 @@ def test_queues_are_all_left_to_the_rows_where_they_were_read_again_too_often(
     monkeypatch.setattr(run_columns, "AGAIN", 0)
     monkeypatch.setattr(run_columns, "AGAIN_FIRST", 0)
     events = made(6)
-    judged = run_columns.RunColumns("r", BLACKBOX[3:], tmp_path, "x")
+    judged = RunColumns("r", BLACKBOX[3:], tmp_path, "x")
     for a, b in pairwise([0, 100, 200, 300, len(events)]):
         judged.take(judged.keep(table.columns(events[a:b])))
         expected = [p.check(events[:b]) for p in BLACKBOX[3:]]
@@ -217,18 +316,17 @@ def test_more_than_is_held_is_checked_before_anything_is_judged(
     stream = _Stream(tmp_path)
     stream.take(parts[:1])
     assert stream.by_columns
-    stream.take(parts[1:])  # its last stamp falls
-    assert not stream.by_columns
+    stream.take(parts[1:])  # its last stamp falls, so all of it is read row by row
 
 
 def test_rejects_a_run_of_which_a_chunk_file_is_missing(tmp_path: Path) -> None:
     events = made(8)
-    parts = files(tmp_path, events, [200])
+    parts = files(tmp_path, events, [200, 300])
     state = RunState("r", BLACKBOX, tmp_path, "c0")
     state.take(parts[:1], FINAL, 0, True)
     (tmp_path / "c0.000000.parquet").unlink()
     with pytest.raises(PipelineError, match=r"c0\.000000\.parquet: not readable as a chunk"):
-        state.take(parts[:1], FINAL, 0, True)  # what comes twice is late, and so by rows
+        state.take(parts[1:], FINAL, 0, True)
 
 
 def test_indices_that_rise_are_added_as_ranges() -> None:

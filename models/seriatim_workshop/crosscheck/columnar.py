@@ -202,7 +202,8 @@ def streamed(
         if judged is not None:
             of = by_rows(events[:n]) if of is None else of
             found += judged
-            wanted += [annotated(p, f, "run", 0) for p, f in zip(BLACKBOX, of, strict=True)]
+            gaps = sum(e.ev == GAP for e in events[:n])
+            wanted += [annotated(p, f, "run", gaps) for p, f in zip(BLACKBOX, of, strict=True)]
     return found, wanted
 
 

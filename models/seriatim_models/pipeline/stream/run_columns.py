@@ -9,7 +9,7 @@ of the run are kept in chunk files beside the state, of which those are read aga
   it is made again from the chunk files. If that has been done too often, it is over all of them from then on.
 
 Where that is not worth it, or no message is regular, the run goes on row by row (`run_state`), beginning with the
-events in the chunk files.
+events in the chunk files. Of updates of few events each the chunk files are joined, so that few have to be read.
 """
 
 from __future__ import annotations
@@ -44,12 +44,16 @@ from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Ints, Names, array_of
 from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
 from seriatim_models.properties.columnar.connections import ConnectionsState, RegularConnections
-from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered, PrefilterState
+from seriatim_models.properties.columnar.prefilter import (
+    Prefilter,
+    PrefilterState,
+    places_about,
+)
 from seriatim_models.properties.columnar.queues import QueueCheck, clears
 from seriatim_models.properties.columnar.rows import Hashes, is_general, rows_of_events
 
 LENGTH = 200_000
-"""Rows that are judged at a time, and the longest chunk."""
+"""Rows that are judged at a time; a chunk becomes no longer by being joined to the one before."""
 APART = 20_000
 """Events about irregular messages, and about none, that are judged anew at each update at most."""
 AGAIN = 4
@@ -85,8 +89,8 @@ class SavedColumns(msgspec.Struct):
     """A `RunColumns`."""
 
     history: list[HistoryFile]
+    written: int
     again: int
-    n: int
     ended: int | None
     statistics: found.RunStatistics
     measures: MeasuresState
@@ -103,6 +107,8 @@ class _History:
     def __init__(self, folder: Path, into: str) -> None:
         self._folder, self._into = folder, into
         self.files: list[HistoryFile] = []
+        self.written = 0
+        """How many files were."""
         self.again = 0
         """Rows that were read again."""
 
@@ -113,9 +119,33 @@ class _History:
 
     def add(self, held: Mapping[str, pa.Array]) -> None:
         """Write the next events, with their places and buckets."""
-        name = f"{self._into}.{len(self.files):06d}.parquet"
+        self._join_short()
+        self._write(held, self.n)
+
+    def _write(self, held: Mapping[str, pa.Array], begin: int) -> None:
+        name = f"{self._into}.{self.written:06d}.parquet"
         chunk = chunks.write_chunk(self._folder, name, held)
-        self.files.append(HistoryFile(name, self.n + chunk.rows))
+        self.files.append(HistoryFile(name, begin + chunk.rows))
+        self.written += 1
+
+    def _join_short(self) -> None:
+        """Join the last files to longer ones, if that is due: of updates of few events each there would be many, and
+        so each event is written anew a few times at most. Those that were joined stay until the state is saved.
+        """
+        while len(self.files) > 1:
+            begin, middle, end = (f.end for f in ([HistoryFile("", 0), *self.files])[-3:])
+            if middle - begin >= 2 * (end - middle) or end - begin > LENGTH:
+                return
+            parts = [chunks.read_chunk(str(self._folder / f.path)) for f in self.files[-2:]]
+            names = {name for part in parts for name in part.schema.names if name in table.FIELDS}
+            held = {
+                name: pa.concat_arrays([column_of(part, name) for part in parts])
+                for name in sorted(names)
+            }
+            for name, kind in (("n", pa.int64()), ("bucket", pa.string())):
+                held[name] = pa.concat_arrays([part[name].cast(kind) for part in parts])
+            del self.files[-2:]
+            self._write(held, begin)
 
     def read(
         self, since: int = 0, buckets: Collection[str] | None = None, last: bool = True
@@ -153,20 +183,19 @@ class _MessageColumns:
         self.prefilter.take(*given)
         if self.prefilter.voids:
             return False
-        prefiltered = self.prefilter.finish()
-        fresh = np.setdiff1d(prefiltered.irregular, self.fetched, assume_unique=True)
+        fresh = np.setdiff1d(self.prefilter.irregular(), self.fetched, assume_unique=True)
         if len(fresh):
-            self._fetch(prefiltered._replace(irregular=fresh), self.prefilter.begun(fresh))
+            self._fetch(fresh, self.prefilter.begun(fresh))
             self.fetched = np.union1d(self.fetched, fresh)
-        about = prefiltered._replace(irregular=self.fetched).about_irregular(given.rows)
+        about = places_about(self.fetched, given.rows)
         general = np.array([place for place, _ in given.general], np.int64)
         self._keep(batch, np.union1d(about, general))
         return len(self.apart) <= APART and not self._history.too_often
 
-    def _fetch(self, wanted: Prefiltered, since: int) -> None:
+    def _fetch(self, messages: Hashes, since: int) -> None:
         """Bring the earlier events of messages that have become irregular."""
         for batch in self._history.read(since, last=False):
-            self._keep(batch, wanted.about_irregular(rows_of_batch(batch, Names()).rows))
+            self._keep(batch, places_about(messages, rows_of_batch(batch, Names()).rows))
 
     def _keep(self, batch: pa.RecordBatch, places: Ints) -> None:
         chosen = batch.filter(pa.array(np.isin(np.asarray(batch["n"]), places)))
@@ -433,7 +462,7 @@ class RunColumns:
         self._whole = RowsLeft(None, of.get("run", {}))
 
     def keep(self, held: Mapping[str, pa.Array]) -> pa.RecordBatch:
-        """Write down the next events, columns as `columns.checked` gives them; returns them with their places."""
+        """Write down the next completed events, columns of the schema's types; returns them with their places."""
         placed = columns.placed(dict(held), self.history.n)
         self.history.add(placed)
         found.count(self.statistics, columns.kinds(dict(held)), GAP)
@@ -475,7 +504,8 @@ class RunColumns:
         out = []
         for n, prop in enumerate(self._all):
             finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
-            out.append(found.annotated(prop, finding, self.statistics.run, 0))
+            counted = self.statistics
+            out.append(found.annotated(prop, finding, counted.run, counted.gaps))
         return out
 
     def events(self) -> Iterator[list[Event]]:
@@ -487,8 +517,8 @@ class RunColumns:
         """What is kept of the run so far."""
         return SavedColumns(
             self.history.files,
+            self.history.written,
             self.history.again,
-            self.history.n,
             self.ended,
             self.statistics,
             self.measures.state(),
@@ -507,6 +537,7 @@ class RunColumns:
     def restore(self, saved: SavedColumns, path: Path, remedy: str) -> None:
         """Go on where another one was that had this state, from the file `path`."""
         self.history.files, self.history.again = saved.history, saved.again
+        self.history.written = saved.written
         self.ended, self.statistics = saved.ended, saved.statistics
         self.measures = Measures.of_state(saved.measures)
         self._messages.prefilter.restore(saved.prefilter)

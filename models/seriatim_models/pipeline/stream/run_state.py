@@ -168,7 +168,7 @@ class SavedRun(msgspec.Struct):
     waiting: dict[str, str]
     folds: dict[str, _SavedFold]
     columns: SavedColumns | None
-    """Of a run that comes as columns: instead of the folds."""
+    """Of a run that is judged by columns: instead of its fold."""
     passed: int
     completions: Completions
 
@@ -218,7 +218,6 @@ class RunState:
         `changed` are files that were read and have changed since, with what they are now. With `final` no part waits.
         """
         for path, stamp in (changed or {}).items():
-            self._leave_columns()
             known = self._recorders[self._wrote[path]]
             known.items += lose(known.carry)
             self.summary.stamps[path] = stamp
@@ -231,14 +230,13 @@ class RunState:
         self._release(final)
         self.summary.waiting = sum(len(r.parts) + len(r.items) for r in self._recorders.values())
         self.summary.held = [p.path for r in self._recorders.values() for p in r.parts]
-        self.summary.findings = self._findings()
+        self.summary.findings, self.summary.statistics = self._findings(), self._counted()
         self.summary.backlog = dict(Counter(self._waiting.values()))
 
     def _findings(self) -> list[Finding]:
         """The finding of every property on each run, if it ended here."""
-        if self._columns is not None and self._columns.history.n:
-            return self._columns.findings()
-        found_ = [f for _, fold in sorted(self._folds.items()) for f in fold.findings()]
+        judged: dict[str, RunFold | RunColumns] = {**self._folds, **self._judged_by_columns()}
+        found_ = [f for _, run in sorted(judged.items()) for f in run.findings()]
         return found_ or RunFold(self.run, self._properties).findings()
 
     def _read(self, known: _RecorderState, watermark: int, final: bool) -> None:
@@ -249,9 +247,8 @@ class RunState:
             if not (final or part.first <= last + 1 or part.changed <= watermark):
                 return
             known.parts.pop(0)
-            if self._read_by_columns(known, part):
+            if self._read_by_columns(known, part, final):
                 continue
-            self._leave_columns()
             source = Source(part.path, named=False, continues=part.continues)
             reported = False
             for at, item in recorder(known.carry, [source]):
@@ -266,11 +263,13 @@ class RunState:
             )
             self._wrote[part.path] = part.recorder
 
-    def _read_by_columns(self, known: _RecorderState, part: ArrivedFile) -> bool:
+    def _read_by_columns(self, known: _RecorderState, part: ArrivedFile, final: bool) -> bool:
         """Read a part by columns; False if that cannot be, and then nothing of it was read."""
         if self._columns is None or len(self._recorders) > 1 or part.continues is not None:
             return False
         carry, stamp = known.carry, fingerprint(part.path)
+        if carry.waits:  # lines stamped alike are in no order
+            return False
         head = columns.header(part.path)
         key = (self.run, part.recorder)
         if head is None or head.rec != part.recorder:
@@ -283,23 +282,17 @@ class RunState:
             return False
         if fingerprint(part.path) != stamp:
             return False
-        rows, judged = 0, True
+        self._release(final)
+        rows = 0
         try:
             for held in read:
                 rows += len(held["i"])
-                plain = self._columns.keep(held)
-                self._waiting = undelivered(self._waiting, plain)
-                judged = judged and self._columns.take(plain)
-                self._carry_on(carry, key, head, plain)
+                self._carry_on(carry, key, head, self._judge_columns(held))
         except columns.RowByRow as error:  # though all of it was checked
             raise PipelineError(f"{part.path}: {CHANGED}") from error
         carry.stamp = self.summary.stamps[part.path] = stamp
         self._wrote[part.path] = part.recorder
         self.summary.files.append(FileCount(part.path, rows, 0, 0, rows, 0))
-        self._metrics[self.run] = self._columns.measures
-        self.summary.statistics = [self._columns.statistics] if self._columns.history.n else []
-        if not judged:
-            self._leave_columns()
         return True
 
     def _reached(self, carry: Carry) -> tuple[int, int]:
@@ -313,7 +306,7 @@ class RunState:
         """Note what reading these rows one by one would leave behind."""
         seen = self._seen.setdefault(key, Indices())
         seen.extend(rows["i"].to_pylist())
-        carry.begun[key] = None
+        carry.begun[key], carry.in_gap = None, False
         (carry.last[self.run],) = table.events(rows.slice(len(rows) - 1))
         if head.clk:
             carry.clocks[key] = head.clk
@@ -321,14 +314,24 @@ class RunState:
             carry.at = max(carry.at, pc.max(rows["t"]).as_py())
         self._passed = max(self._passed, carry.at)
 
-    def _leave_columns(self) -> None:
+    def _judge_columns(self, held: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Judge the next completed events of the run; returns their columns."""
+        if self._columns is None:  # left since the reading of a part began
+            batch = pa.RecordBatch.from_pydict(dict(held))
+            for begin in range(0, len(batch), BATCH):
+                self._judge(self.run, list(table.events(batch.slice(begin, BATCH))))
+            return batch
+        plain = self._columns.keep(held)
+        self._waiting = undelivered(self._waiting, plain)
+        if not self._columns.take(plain):
+            self._leave_columns(self._columns)
+        return plain
+
+    def _leave_columns(self, left: RunColumns) -> None:
         """Go on row by row, with all events from the beginning."""
-        left, self._columns = self._columns, None
-        if left is None or not left.history.n:
-            return
-        self.summary.statistics, self._waiting = [], {}
+        self._columns = None
         for events in left.events():
-            self._judge(self.run, events)
+            self._fold(self.run, events)
 
     def _last(self, known: _RecorderState) -> list[Indices]:
         """The indices read from this recorder."""
@@ -365,18 +368,24 @@ class RunState:
             self._judge(run, batch)
 
     def _judge(self, run: str, events: list[Event]) -> None:
+        if run == self.run and self._columns is not None:
+            self._judge_columns(table.columns(events))
+            return
+        self._fold(run, events)
+        for event in events:
+            self._wait(event)
+
+    def _fold(self, run: str, events: list[Event]) -> None:
+        """Judge events row by row."""
         if run not in self._folds:
             self._folds[run] = RunFold(run, self._properties)
             self._metrics[run] = Measures(first=True)
             self._settled[run] = self._set_aside(run)
-            self.summary.statistics.append(self._folds[run].statistics)
         summaries = self._folds[run].fold.summaries
         self._settled[run].recall(summaries, events)
         self._folds[run].take(events)
         self._settled[run].set_aside(summaries)
         self._metrics[run].add(table.batch(events, FIELDS))
-        for event in events:
-            self._wait(event)
 
     def _set_aside(self, run: str, saved: SavedSettled | None = None) -> SettledMessages:
         """Where the messages of a run go that events name. Several runs of one recording have a folder each."""
@@ -397,7 +406,21 @@ class RunState:
 
     def measured(self) -> dict[str, Measures]:
         """The metrics, by run."""
-        return self._metrics
+        judged = self._judged_by_columns()
+        return self._metrics | {run: of.measures for run, of in judged.items()}
+
+    def _judged_by_columns(self) -> dict[str, RunColumns]:
+        """By run, of which there is one or none."""
+        some = self._columns is not None and self._columns.history.n
+        return {self.run: self._columns} if self._columns is not None and some else {}
+
+    def _counted(self) -> list[found.RunStatistics]:
+        """What was in each run."""
+        judged: tuple[RunFold | RunColumns, ...] = (
+            *self._judged_by_columns().values(),
+            *self._folds.values(),
+        )
+        return [of.statistics for of in judged]
 
     def save(self, folder: Path, name: str) -> None:
         """Leave the state as ``<name>.state``, and what was rejected since the last time beside it."""
@@ -413,7 +436,7 @@ class RunState:
         if self._columns is not None:
             self.summary.settled += [file.path for file in self._columns.history.files]
         self.summary.state = f"{name}.state"
-        measures = {run: m.state() for run, m in self._metrics.items()}
+        measures = {run: m.state() for run, m in self.measured().items()}
         self.summary.measures = msgspec.msgpack.encode(measures)
         saved = SavedRun(
             self.run,
@@ -476,13 +499,13 @@ class RunState:
             ]
             state._settled[run] = state._set_aside(run, kept.settled)
             state._metrics[run] = Measures.of_state(kept.measures)
-        state.summary.statistics = [fold.statistics for fold in state._folds.values()]
         if saved.columns is None:
             state._columns = None
         else:
             state._restore_columns(saved.columns, path)
+        state.summary.statistics = state._counted()
         state.summary.measures = msgspec.msgpack.encode(
-            {run: kept.state() for run, kept in state._metrics.items()}
+            {run: kept.state() for run, kept in state.measured().items()}
         )
         return state
 
@@ -495,9 +518,6 @@ class RunState:
             raise PipelineError(
                 f"{path}: is not what this version writes ({error}); {_REMEDY}"
             ) from None
-        if self._columns.history.n:
-            self._metrics[self.run] = self._columns.measures
-            self.summary.statistics = [self._columns.statistics]
 
 
 def _saved(recorder: _RecorderState) -> _SavedRecorder:

@@ -208,12 +208,7 @@ class Prefiltered(NamedTuple):
 
     def about_irregular(self, rows: Rows) -> Ints:
         """The places of the events that name an irregular message."""
-        if not len(self.irregular):
-            return np.zeros(0, np.int64)
-        at = np.searchsorted(self.irregular, rows.message)
-        at[at == len(self.irregular)] = 0
-        found: Ints = np.unique(rows.n[self.irregular[at] == rows.message])
-        return found
+        return places_about(self.irregular, rows)
 
     def judge(self, prop: LifecycleProperty, placed: Iterable[tuple[int, Event]]) -> Finding:
         """The finding of a pre-filtered property. `placed`: the events that name an irregular message, and those that
@@ -223,6 +218,16 @@ class Prefiltered(NamedTuple):
         left = IrregularMessages(self, prop)
         left.take(placed)
         return left.finish()
+
+
+def places_about(messages: Hashes, rows: Rows) -> Ints:
+    """The places of the events that name one of these messages, which are sorted."""
+    if not len(messages):
+        return np.zeros(0, np.int64)
+    at = np.searchsorted(messages, rows.message)
+    at[at == len(messages)] = 0
+    found: Ints = np.unique(rows.n[messages[at] == rows.message])
+    return found
 
 
 class IrregularMessages:
@@ -512,21 +517,33 @@ class Prefilter:
         for number, name in enumerate(state.holders):
             self._of_connection[connection(name)].append(number)
 
+    def _drained(self) -> bool:
+        self._kept.traffic.last = dict(self._last)
+        return any(self._judge.drained(self._kept, q) for q in self._kept.traffic.looks)
+
+    def irregular(self) -> Hashes:
+        """Sorted: the messages that the row-based form must judge, if the run is over."""
+        found = [run.hashes for run in self._irregular.runs]
+        if self.voids:
+            found += [run.hashes[run.kept["state"] != GONE] for run in self._opens.runs]
+            found += [run.hashes[(run.kept & _BACK) == 0] for run in self._finished.runs]
+        elif self._drained():
+            found += [
+                run.hashes[(run.kept["state"] != GONE) & run.kept["confirmed"]]
+                for run in self._opens.runs
+            ]
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
+
     def finish(self) -> Prefiltered:
         """The run is over."""
         kept = self._kept
-        kept.traffic.last = dict(self._last)
-        drained = any(self._judge.drained(kept, q) for q in kept.traffic.looks)
-        irregular = [run.hashes for run in self._irregular.runs]
+        drained, irregular = self._drained(), self.irregular()
         count = unknown = safe = left = 0
         if self.voids:
-            irregular += [run.hashes[run.kept["state"] != GONE] for run in self._opens.runs]
-            irregular += [run.hashes[(run.kept & _BACK) == 0] for run in self._finished.runs]
             self._opens, self._finished = _Opens(), _SortedRuns()
         for run in self._opens.runs:
             there = run.kept["state"] != GONE
             if drained:
-                irregular.append(run.hashes[there & run.kept["confirmed"]])
                 there &= ~run.kept["confirmed"]
             count += int(run.kept["count"][there].sum(dtype=np.int64))
             unknown += int(run.kept["unknown"][there].sum(dtype=np.int64))
@@ -543,7 +560,7 @@ class Prefilter:
                 confirmed_settled=safe,
                 confirmed_open=left,
             ),
-            irregular=np.sort(np.concatenate([np.zeros(0, np.uint64), *irregular])),
+            irregular=irregular,
             published=self._published,
             last=dict(self._last),
             polls=dict(kept.traffic.polls),
