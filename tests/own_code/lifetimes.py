@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -243,3 +243,27 @@ def refused_collection() -> None:
     reference = weakref.ref(node)
     gc.collect()
     run(lambda: reference())
+
+
+MANY = 200
+
+
+def right_many_objects_beside_a_generator() -> None:
+    objects = [Node() for _ in range(MANY)]
+    lock, log = threading.Lock(), list[str]()
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    def look() -> None:
+        with lock:
+            for node in objects:
+                assert node.other is None
+            next(numbers())
+
+    run(look, look)
+    assert log == ["closed"] * 2

@@ -13,7 +13,9 @@ from tests.own_code import closed_late, lifetimes
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import check
+from seriatim_models.explorer.python import lifetimes as followed
 from seriatim_models.explorer.python.hooks import HOOKS
+from seriatim_models.explorer.python.places import ObjectRecord
 
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = sorted(name for name in vars(lifetimes) if name.partition("_")[0] in EXPECTED)
@@ -30,6 +32,21 @@ def test_what_is_closed_is_closed_when_cpython_closes_it(program: Callable[[], A
     real = program()
     real = asyncio.run(real) if inspect.iscoroutine(real) else real
     assert list(check(program, seconds=60).outcomes) == [str(real)]
+
+
+def test_what_lives_is_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are thousands of announcements in an execution, and before each all objects are looked at."""
+    looked: list[ObjectRecord] = []
+    held = followed._held
+
+    def counted(record: ObjectRecord) -> int:
+        looked.append(record)
+        return held(record)
+
+    monkeypatch.setattr(followed, "_held", counted)
+    result = check(lifetimes.right_many_objects_beside_a_generator, seconds=60)
+    assert (result.verdict, result.executions) == ("ok", 2)
+    assert len(looked) < 100 * lifetimes.MANY
 
 
 def test_collecting_cycles_is_refused() -> None:

@@ -359,9 +359,11 @@ class PythonExecution(Execution):
         maker = 0 if thread is None else thread.tid
         self.numbers[maker] = number = self.numbers[maker] + 1
         key = id(obj)
+        weak = None
         if type(obj) in CLOSED_LAST:
-            obj = weakref.ref(obj, partial(_forget, self.records, id(obj)))
+            obj = weak = weakref.ref(obj, partial(_forget, self.records, id(obj)))
         found = ObjectRecord(obj, label, maker, number, made, thread)
+        found.weak = weak
         self.records[key] = found
         return found
 

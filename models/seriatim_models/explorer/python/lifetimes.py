@@ -18,8 +18,9 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
@@ -147,6 +148,17 @@ def _held(record: ObjectRecord) -> int:
 HELD = _held(ObjectRecord(object(), "", 0, 0, True, None))
 """References to an object that only its record holds."""
 
+_object = attrgetter("obj")
+
+
+def _counts(records: Iterable[ObjectRecord]) -> Iterator[int]:
+    """References to the object of each record, counted by C: all are looked at before each announcement."""
+    return map(sys.getrefcount, map(_object, records))
+
+
+COUNTED_HELD = next(_counts([ObjectRecord(object(), "", 0, 0, True, None)]))
+"""As `HELD`, for `_counts`."""
+
 
 def outlived(ex: PythonExecution) -> bool:
     """Whether an execution has come to its end with a generator or coroutine that does something when it is closed.
@@ -265,8 +277,12 @@ class MortalExecution(PythonExecution):
         return bool(gone)
 
     def _dead(self) -> list[ObjectRecord]:
-        _forget_views(self)
-        _forget_coroutines(self)
+        if self.views or self.derived:
+            _forget_views(self)
+        if self.coroutines:
+            _forget_coroutines(self)
+        if COUNTED_HELD not in _counts(self.records.values()):
+            return []
         dead = [
             record
             for key, record in self.records.items()

@@ -179,6 +179,7 @@ class ObjectRecord:
         "owner",
         "places",
         "shared",
+        "weak",
     )
 
     def __init__(
@@ -187,6 +188,8 @@ class ObjectRecord:
         self.obj = obj
         """The object, kept so that its address is not used again; of a generator, which shows when it dies by what it
         does then, a weak reference."""
+        self.weak: object = None
+        """That weak reference once more, so that it never looks like an object that only its record holds."""
         self.dying = 0
         """How many threads are about to let go of it."""
         self.label = label
