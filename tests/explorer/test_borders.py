@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.explorer import Dpor, Misuse, OutsideModel, Pct, Random, Result, World, explore
+from seriatim_models.explorer.model import execution, watchdog
 from seriatim_models.explorer.testing import Inconclusive, explored, linearizable
 
 
@@ -470,6 +471,29 @@ def test_what_stands_still_is_ended_with_its_line(
     assert [type(e) for e in caught] == [OutsideModel]
     where = rf"thread a has come no further for 2 s: it is at test_borders.py:\d+ .*{line}"
     assert re.search(where, str(caught[0]))
+
+
+def test_a_thread_that_others_keep_from_the_processor_does_not_stand_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stands = [(sys._getframe(), execution._work.__code__)]
+    kept_waiting, interrupted = [0.0], list[bool]()
+    monkeypatch.setattr(watchdog, "_frames_of", lambda thread: stands)
+    monkeypatch.setattr(watchdog, "_time_kept_waiting", lambda native: kept_waiting[0])
+    monkeypatch.setattr(watchdog.Watch, "_interrupt", lambda *about: interrupted.append(True))
+    watch = watchdog.Watch(2.0)
+    for _ in range(15):
+        kept_waiting[0] += watchdog.EVERY
+        watch.look()
+    assert not interrupted
+    for _ in range(4):  # two seconds in which it could run
+        watch.look()
+    assert interrupted
+
+
+def test_the_time_that_a_thread_got_no_processor_is_in_seconds() -> None:
+    assert 0.0 <= watchdog._time_kept_waiting(threading.get_native_id()) < monotonic()
+    assert watchdog._time_kept_waiting(-1) == 0.0
 
 
 @pytest.mark.slow

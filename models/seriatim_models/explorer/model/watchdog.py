@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate, chain, repeat, starmap, tee
 from operator import attrgetter, itemgetter
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Any
 
@@ -45,6 +45,9 @@ EVERY = 0.5
 
 COMPUTES = 0.1
 """A thread that used so much of the time, or more, has computed and not waited; a busy machine gives it no more."""
+
+AT_LEAST = 0.2
+"""So much of the time counts also while others keep the thread from the processor: an end must come."""
 
 CHECKS: dict[CodeType, int] = {}
 """Functions of the explorer that call a program's checks, and how many times longer these may take than a step."""
@@ -83,6 +86,7 @@ class Watch:
         most = OWN_CODE if self.own_code else PATIENCE
         self.patience = most if seconds is None else min(most, max(LEAST, seconds))
         self.thread = threading.get_ident()
+        self.native = threading.get_native_id()
         self.main = threading.current_thread() is threading.main_thread() and SIGNAL is not None
         self.error: OutsideModel | None = None
         """What it was interrupted with."""
@@ -91,9 +95,14 @@ class Watch:
         self._seen: tuple[int, ...] = ()
         self._still = 0.0
         self._used = 0.0
+        self._kept_waiting = 0.0
 
     def look(self) -> None:
-        """See where the exploration is, and interrupt it if it has been there for too long."""
+        """See where the exploration is, and interrupt it if it has been there for too long.
+
+        What counts is the time in which its thread has run, or has waited for something else than a processor.
+        """
+        before, self._kept_waiting = self._kept_waiting, _time_kept_waiting(self.native)
         frames = _frames_of(self.thread)
         bottom, factor = _bottom(frames)
         if bottom is None:
@@ -106,7 +115,7 @@ class Watch:
             self._seen, self._still = seen, 0.0
             self._used = _processor_time(self.thread)
             return
-        self._still += EVERY
+        self._still += max(AT_LEAST * EVERY, EVERY - (self._kept_waiting - before))
         if self._still >= self.patience * factor:
             used = _processor_time(self.thread) - self._used
             computes = used >= COMPUTES * self._still
@@ -168,6 +177,17 @@ def _processor_time(thread: int) -> float:
     """Seconds of the processor that a thread of the system has used; 0 where the system does not say."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     return 0.0 if clock is None else time.clock_gettime(clock(thread))
+
+
+def _time_kept_waiting(native: int) -> float:
+    """Seconds in which a thread of the system could have run and got no processor; 0 where the system does not say.
+
+    On a machine that others keep busy a step of a tenth of a second may last for many.
+    """
+    try:
+        return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _local(frame: FrameType, name: str) -> Any:  # Any: whatever the variable holds
