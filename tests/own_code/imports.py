@@ -260,15 +260,87 @@ def asks_what_machine_it_is() -> None:
     assert len(seen) == 2
 
 
-def goes_through_modules() -> None:
+def another_imports(*bodies: typing.Callable[[], object]) -> None:
     def imports() -> None:
         sys.modules["none_of_this_name"] = types.ModuleType("none_of_this_name")
 
-    thread = threading.Thread(target=imports)
-    thread.start()
-    for _ in sys.modules.items():
-        pass
-    thread.join()
+    threads = [threading.Thread(target=body) for body in (imports, *bodies)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def wrong_for_over_modules() -> None:
+    def looks() -> None:
+        for _ in sys.modules.items():
+            pass
+
+    another_imports(looks)
+
+
+def wrong_for_over_modules_while_one_is_loaded() -> None:
+    def loads() -> None:
+        import tests.own_code.found_by_name_helper  # noqa: F401
+
+    def looks() -> None:
+        for _ in sys.modules:
+            pass
+
+    threads = [threading.Thread(target=body) for body in (loads, looks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def wrong_module_is_there() -> None:
+    seen: list[bool] = []
+    another_imports(lambda: seen.append("none_of_this_name" in sys.modules))
+    assert seen == [False]
+
+
+def wrong_module_that_another_has_made() -> None:
+    def imports() -> None:
+        with contextlib.suppress(ImportError):
+            importlib.import_module("none_of_this_name")
+            found.append(True)
+
+    found: list[bool] = []
+    another_imports(imports)
+    assert found
+
+
+def right_modules_in_one_operation() -> None:
+    sizes: list[int] = []
+    another_imports(
+        lambda: sizes.append(len(list(sys.modules.items()))),
+        lambda: sizes.append(len(sys.modules.copy())),
+        lambda: sizes.append(len(sorted(sys.modules))),
+    )
+    assert max(sizes) - min(sizes) <= 1
+
+
+def withheld_iterator_of_modules() -> None:
+    def looks() -> None:
+        for _, name in enumerate(sys.modules.keys()):
+            assert name
+
+    another_imports(looks)
+
+
+def right_module_is_taken_once() -> None:
+    taken: list[object] = []
+    sys.modules["none_of_this_name"] = types.ModuleType("none_of_this_name")
+    threads = [
+        threading.Thread(target=lambda: taken.append(sys.modules.pop("none_of_this_name", None)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert taken.count(None) == 1
 
 
 def polls_in_a_daemon() -> None:

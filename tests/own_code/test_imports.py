@@ -77,10 +77,33 @@ def test_the_first_search_of_a_process_is_as_the_second(name: str, every_access:
         assert "(['False', 'colorsys'], True)" in first
 
 
-def test_the_verdict_is_withheld_of_a_program_that_goes_through_all_modules() -> None:
-    result = check(imports.goes_through_modules)
-    assert result.verdict == "inconclusive"
-    assert "sys.modules is gone through" in result.why
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("wrong_for_over_modules", "dictionary changed size"),
+        ("wrong_for_over_modules_while_one_is_loaded", "dictionary changed size"),
+        ("wrong_module_is_there", "assert seen == [False]"),
+        ("wrong_module_that_another_has_made", "assert found"),
+    ],
+)
+def test_what_is_in_sys_modules_is_a_place(name: str, why: str) -> None:
+    result = check(getattr(imports, name), shrink=0)  # hundreds of names are gone through
+    assert result.verdict == "violated", str(result)
+    assert result.counterexample is not None
+    assert why in result.counterexample.text(width=300)
+    assert "sys.modules" in str(result.races)
+
+
+@pytest.mark.parametrize("name", ["right_modules_in_one_operation", "right_module_is_taken_once"])
+def test_c_code_goes_through_sys_modules_in_one_operation(name: str) -> None:
+    result = check(getattr(imports, name))
+    assert result.verdict == "ok", str(result)
+
+
+def test_the_verdict_is_withheld_where_an_iterator_of_sys_modules_is_kept() -> None:
+    result = check(imports.withheld_iterator_of_modules)
+    assert result.verdict == "inconclusive", str(result)
+    assert "goes through sys.modules by an iterator" in result.why
 
 
 def test_nothing_of_it_is_left_behind() -> None:

@@ -48,6 +48,10 @@ LIFETIMES = "lifetimes"
 """What is promoted when a program makes something that shows when objects die."""
 
 
+MODULES_LOOKED_INTO = "sys.modules is looked into"
+"""What is promoted when a program with threads does so: from then on imports are accesses to it."""
+
+
 COUNTED_TOGETHER = ("threads", "timers_ended", "timers_bounded")
 """Attributes of a `Search` of which several processes keep the largest."""
 
@@ -174,6 +178,7 @@ class PythonExecution(Execution):
         "found_by_search",
         "generators",
         "heads", "importing", "looking", "loops",
+        "module_names",
         "modules",
         "numbers",
         "pasts",
@@ -221,8 +226,11 @@ class PythonExecution(Execution):
         """Views of dicts, with the dict, by address."""
         self.derived: dict[int, tuple[object, tuple[object, ...]]] = {}
         """Objects of C, with those that they were made from and share state with, by address."""
-        self.files = ObjectRecord(self, "files", OF_EXECUTION, 0, True, None)
-        """The place of all files."""
+        self.files, self.module_names = (
+            ObjectRecord(self, name, OF_EXECUTION, number, True, None)
+            for name, number in (("files", 0), ("sys.modules", 4))
+        )
+        """The place of all files; the places of `sys.modules`: each name, and which there are."""
         self.generators: dict[int, random.Random] = {}
         """What each thread draws from, by its number."""
         self.finalizers: list[object] = []
@@ -257,7 +265,7 @@ class PythonExecution(Execution):
         for record in list(self.records.values()):  # a generator that dies takes its own away
             record.places.clear()
             record.owner = None
-        self.files.obj = None
+        self.files.obj = self.module_names.obj = None
         del self.world
         for kept in (
             self.coroutines, self.failed_futures, self.loops, self.records, self.heads, self.looking, self.importing,
@@ -446,6 +454,21 @@ class PythonExecution(Execution):
                 self.access(thread, place, modes[place], site)
             elif self.search.races_are_errors:
                 self.keep(thread, place, modes[place], site)
+
+    def touch_module(self, name: str, write: bool, site: int) -> None:
+        """A name of `sys.modules` is about to be read or written, and with it which names there are."""
+        thread = self.current
+        if thread is None:
+            return
+        accesses = [(self.module_names, name, write)]
+        if write:
+            accesses.append((self.module_names, CONTENTS, True))
+        self.touch_all(thread, accesses, site)
+
+    def imports(self, name: str) -> None:
+        """As `touch_module`, by an import, of a program that looks into `sys.modules` while it has threads."""
+        if len(self.heads) > 1 and MODULES_LOOKED_INTO in self.search.promoted:
+            self.touch_module(name, name not in self.modules, 0)
 
     def compare(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
         """Compare an access to a place that another thread has touched with the accesses before it."""

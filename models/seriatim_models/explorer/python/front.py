@@ -41,6 +41,7 @@ from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import (
     BESIDE_THREADS,
     LIFETIMES,
+    MODULES_LOOKED_INTO,
     Promotion,
     PythonExecution,
     Search,
@@ -74,6 +75,8 @@ SAMPLED = 100
 """Executions of the sample."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
+ALL_OF_A_KIND = (BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO)
+"""What is promoted and is no place, but makes places of much."""
 ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
 
@@ -347,9 +350,7 @@ class RoundObserver:
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:
     """The result of the last round with what only this package knows."""
     made = PythonResult(**{f.name: getattr(result, f.name) for f in fields(Result)})
-    made.races = [
-        race for race in search.promoted.values() if race.place not in (BESIDE_THREADS, LIFETIMES)
-    ]
+    made.races = [race for race in search.promoted.values() if race.place not in ALL_OF_A_KIND]
     made.rounds = rounds
     made.seconds = seconds
     made.unseen = list(search.unseen)

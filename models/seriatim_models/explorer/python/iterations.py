@@ -450,6 +450,8 @@ def _iter(site: int, value: Any, *sentinel: Any) -> Any:
     if not sentinel:
         if kind_of(type(value)) in (OPAQUE, NATIVE) and hasattr(value, "__next__"):
             return iter(value)  # itself
+        if ex is not None and (kept := getattr(type(value), "__s_kept__", None)) is not None:
+            kept(value, ex, site)
         made = iter(iter_(value, site))
         if type(made) is Iteration:
             return HeldIteration(made.container, made.real, site)

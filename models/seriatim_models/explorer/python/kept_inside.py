@@ -185,23 +185,23 @@ class AttributeDict(dict[str, Any]):
 
     def keys(self) -> Any:
         """The names."""
-        return _AttributeView(self, "keys")
+        return LiveView(self, "keys")
 
     def values(self) -> Any:
         """The values."""
-        return _AttributeView(self, "values")
+        return LiveView(self, "values")
 
     def items(self) -> Any:
         """Names and values."""
-        return _AttributeView(self, "items")
+        return LiveView(self, "items")
 
 
-class _AttributeView:
-    """Names, values or both of an `AttributeDict`; C code goes through all of it in one operation."""
+class LiveView:
+    """Names, values or both of an `AttributeDict` or its like; C code goes through all of it in one operation."""
 
     __s_native__ = True
 
-    def __init__(self, attributes: AttributeDict, view: str) -> None:
+    def __init__(self, attributes: Any, view: str) -> None:
         self._attributes, self._view = attributes, view
 
     def _now(self) -> Any:
@@ -210,7 +210,8 @@ class _AttributeView:
         return getattr(dict(read), self._view)()
 
     def __s_live__(self, site: int) -> Iterator[Any]:
-        return self._attributes.__s_live__(site, self._view)
+        live: Iterator[Any] = self._attributes.__s_live__(site, self._view)
+        return live
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._now())
@@ -222,7 +223,7 @@ class _AttributeView:
         return one in self._now()
 
     def __eq__(self, other: object) -> bool:
-        return bool(self._now() == (other._now() if isinstance(other, _AttributeView) else other))
+        return bool(self._now() == (other._now() if isinstance(other, LiveView) else other))
 
     __hash__ = None  # type: ignore[assignment]  # as of a view
 

@@ -20,10 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.model.guard import line_of
 from seriatim_models.explorer.python.accesses import MARK, library, now
-from seriatim_models.explorer.python.execution import BROUGHT, PythonExecution
+from seriatim_models.explorer.python.execution import (
+    BROUGHT,
+    MODULES_LOOKED_INTO,
+    PythonExecution,
+)
 from seriatim_models.explorer.python.hooks import give_hash, take_hash
 from seriatim_models.explorer.python.kept_inside import (
+    LiveView,
     collections_module,
     contextlib_module,
     functools_module,
@@ -31,9 +37,9 @@ from seriatim_models.explorer.python.kept_inside import (
 )
 from seriatim_models.explorer.python.lifetimes import Finalizer, WeakReference, gc_module, proxy
 from seriatim_models.explorer.python.made_methods import observe_dataclasses
-from seriatim_models.explorer.python.places import OF_EXECUTION, ObjectRecord
+from seriatim_models.explorer.python.places import CONTENTS, OF_EXECUTION, ObjectRecord, where
 from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
-from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Site, number_of
 from seriatim_models.explorer.python.threads import (
     observed_classes,
     thread_module,
@@ -258,8 +264,11 @@ class Modules(MutableMapping[str, Any]):
 class ModulesOfProgram(Modules):
     """What a program sees in `sys.modules`: what was there before the search, and what this execution has imported.
 
-    Whatever an earlier execution has imported, this one has not.
+    Whatever an earlier execution has imported, this one has not. Each name is a place, and which there are is one.
+    C code goes through all in one operation, a `for` in one for each turn, as through a dict.
     """
+
+    __s_native__ = True
 
     def _real(self, name: str) -> Any:
         ex = now.execution
@@ -268,15 +277,142 @@ class ModulesOfProgram(Modules):
         brought = any(name in BROUGHT.get(loaded, ()) for loaded in ex.modules)
         return super()._real(name) if brought else None
 
-    def __iter__(self) -> Iterator[str]:
+    def _touch(self, name: object, write: bool) -> None:
+        """Announce that the program reads or writes what has this name."""
         ex = now.execution
         if ex is not None and len(ex.heads) > 1:
-            ex.search.unseen["sys.modules is gone through while another thread may import"] = None
-        return super().__iter__()
+            ex.need(MODULES_LOOKED_INTO, 0)
+            ex.touch_module(str(name), write, _site_of_caller())
+
+    def _named(self, site: int = 0) -> dict[str, Any]:
+        """All that there is, read in one operation."""
+        ex = now.execution
+        if ex is None:
+            return {name: Modules.__getitem__(self, name) for name in Modules.__iter__(self)}
+        if len(ex.heads) > 1 and (thread := ex.current) is not None:
+            ex.need(MODULES_LOOKED_INTO, 0)
+            ex.touch(thread, ex.module_names, CONTENTS, False, site or _site_of_caller())
+        own = ex.modules
+        return {
+            name: own[name] if name in own else self._real(name) for name in Modules.__iter__(self)
+        }
+
+    _all = _named
 
     def copy(self) -> dict[str, Any]:
-        """A dict of all that there is now, made in one go."""
-        return {name: self[name] for name in super().__iter__()}
+        """A dict of all that there is now."""
+        return self._named()
+
+    def __s_live__(self, site: int, view: str = "keys") -> Iterator[Any]:
+        """What a `for` goes through: others may import between two steps."""
+        return _ModuleIteration(self, view, site)
+
+    def __s_kept__(self, ex: PythonExecution, site: int) -> None:
+        """An iterator of them is kept, or goes into another one: of that it is not seen what comes between two."""
+        if len(ex.heads) > 1:
+            ex.search.unseen[
+                f"{where(site)} goes through sys.modules by an iterator while another thread may import"
+            ] = None
+
+    def __getitem__(self, name: str) -> Any:
+        self._touch(name, False)
+        return super().__getitem__(name)
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        self._touch(name, True)
+        super().__setitem__(name, module)
+
+    def __delitem__(self, name: str) -> None:
+        self._touch(name, True)
+        super().__delitem__(name)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """One operation of a dict."""
+        self._touch(name, True)
+        try:
+            found = super().__getitem__(name)
+        except KeyError:
+            if default:
+                return default[0]
+            raise
+        super().__delitem__(name)
+        return found
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """One operation of a dict."""
+        self._touch(name, True)
+        try:
+            return super().__getitem__(name)
+        except KeyError:
+            super().__setitem__(name, default)
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named())
+
+    def __len__(self) -> int:
+        return len(self._named())
+
+    def keys(self) -> Any:
+        """The names."""
+        return ModuleView(self, "keys")
+
+    def values(self) -> Any:
+        """The modules."""
+        return ModuleView(self, "values")
+
+    def items(self) -> Any:
+        """Names and modules."""
+        return ModuleView(self, "items")
+
+
+class ModuleView(LiveView):
+    """Names, values or both of `sys.modules`."""
+
+    __s_native__ = True
+
+    def __s_kept__(self, ex: PythonExecution, site: int) -> None:
+        """As that of what it is a view of."""
+        self._attributes.__s_kept__(ex, site)
+
+
+class _ModuleIteration:
+    """Goes through `sys.modules` itself, and announces each step."""
+
+    __s_native__ = True
+
+    def __init__(self, modules: ModulesOfProgram, view: str, site: int) -> None:
+        self._modules, self._view, self._site = modules, view, site
+        found = modules._named(site)
+        self._names, self._size = iter(found), len(found)
+        ex = now.execution
+        self._loaded = 0 if ex is None else len(ex.modules)
+
+    def __iter__(self) -> _ModuleIteration:
+        return self
+
+    def __next__(self) -> Any:
+        ex, modules = now.execution, self._modules
+        if ex is not None and len(ex.heads) > 1 and (thread := ex.current) is not None:
+            ex.touch(thread, ex.module_names, CONTENTS, False, self._site)
+            if len(ex.modules) != self._loaded:
+                self._loaded = len(ex.modules)
+                if sum(1 for _ in Modules.__iter__(modules)) != self._size:
+                    raise RuntimeError("dictionary changed size during iteration")
+        name = next(self._names)
+        if self._view == "keys":
+            return name
+        try:
+            module = Modules.__getitem__(modules, name)
+        except KeyError:
+            raise RuntimeError("dictionary keys changed during iteration") from None
+        return module if self._view == "values" else (name, module)
+
+
+def _site_of_caller() -> int:
+    """The number of the innermost line of the program."""
+    found = line_of(sys._getframe(1))
+    return 0 if found is None else number_of(Site(found[0], found[1], found[2]))
 
 
 OURS = str(Path(__file__).resolve().parent)

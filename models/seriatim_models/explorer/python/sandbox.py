@@ -265,6 +265,7 @@ class Sandbox:
         """The module of this execution by its full name."""
         if self.keeping and self.sources.names(name) and not of_the_library(name):
             return outside(lambda: real_module(name))
+        ex.imports(name)
         module = ex.modules.get(name)
         if module is not None:
             if ex.importing.get(name, ex.current) is not ex.current:
@@ -362,6 +363,7 @@ class Sandbox:
         """A module that the next executions of this round will not execute again."""
         name = found.name
         asynchronous = asyncio_state.is_asyncio(name)
+        before = set(ex.modules)
         self.keeping += 1
         try:
             with _unnumbered(ex):
@@ -370,6 +372,10 @@ class Sandbox:
             self.keeping -= 1
         module.__dict__[MODULE_TOKEN] = None
         self.kept[name] = module
+        if not self.keeping:  # what its body has imported the next executions do not import for it
+            for other in ex.modules.keys() - before - {name}:
+                if not (asynchronous and asyncio_state.is_asyncio(other)):
+                    del ex.modules[other]
         if asynchronous:
             asyncio_state.adapt(name, module)
         if name == "asyncio":
