@@ -271,7 +271,9 @@ def test_of_updates_of_few_events_few_chunk_files_are_left(
     assert stream.by_columns
     left = [f for f in stream.states[0].summary.settled if f.endswith(".parquet")]
     assert len(left) <= len(events) // 75 + 8 < len(cuts) / 2
-    assert [e for some in stream.states[0]._columns.events() for e in some] == [
+    judged = stream.states[0]._columns
+    assert judged is not None
+    assert [e for some in judged.events() for e in some] == [
         msgspec.structs.replace(e, run="r") for e in events
     ]
 
