@@ -281,7 +281,7 @@ def wrong_for_over_modules() -> None:
 
 def wrong_for_over_modules_while_one_is_loaded() -> None:
     def loads() -> None:
-        import tests.own_code.found_by_name_helper  # noqa: F401
+        import tests.own_code.loaded_by_one_program  # noqa: F401
 
     def looks() -> None:
         for _ in sys.modules:
