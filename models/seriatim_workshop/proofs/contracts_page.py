@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from seriatim_workshop import page_tables
 from seriatim_workshop.formal import manifest
 from seriatim_workshop.proofs import contract_properties
 from seriatim_workshop.proofs.pure import PureFunction, pure
@@ -156,14 +157,12 @@ def page() -> str:
     return "\n".join([*lines, ""])
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page to the file that is named; return 0, or 2 if none or several are."""
-    if len(arguments) != 1:
-        print("usage: python -m seriatim_workshop.proofs.contracts_page FILE", file=sys.stderr)
-        return 2
-    Path(arguments[0]).write_text(page(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(
+        page_tables.main(
+            "python -m seriatim_workshop.proofs.contracts_page",
+            "Write spec/CONTRACTS.md, the list of pure functions and of their contracts.",
+            lambda _: page(),
+            sys.argv[1:],
+        )
+    )
