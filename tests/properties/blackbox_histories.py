@@ -28,7 +28,7 @@ def shown(finding: Finding) -> list[int]:
 
 
 class Recording:
-    """Writes events one after another; `t` is ten times the index, so that bounds fit between."""
+    """Writes events one after another; `t` is ten times the index by default, so that bounds fit between."""
 
     def __init__(self, lvl: str = "api") -> None:
         self.events: list[Event] = []
@@ -36,7 +36,7 @@ class Recording:
 
     def add(self, ev: str, ph: str = "", **fields: Any) -> Event:
         i = len(self.events)
-        event = Event(i=i, t=10 * i, ev=ev, ph=ph, lvl=self.lvl, **fields)
+        event = Event(i=i, ev=ev, ph=ph, lvl=self.lvl, **({"t": 10 * i} | fields))
         self.events.append(event)
         return event
 

@@ -236,10 +236,10 @@ def positions(kept: bool) -> list[Event]:
 
 
 def delayed(kept: bool) -> list[Event]:
-    """A message with a delay, in milliseconds, that is given at once."""
+    """A message with a delay, in milliseconds, that is given after 40 of them."""
     r = Recording("broker")
-    r.add("publish", m="m0", q="q", pub="p", pseq=0, args={"delay": 1 if kept else 1000})
-    r.deliver("m0", "a")
+    r.add("publish", m="m0", q="q", pub="p", pseq=0, args={"delay": 30 if kept else 1000})
+    r.deliver("m0", "a", t=40_000_000)
     return r.events
 
 
