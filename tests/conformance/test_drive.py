@@ -6,6 +6,7 @@ import runpy
 import shutil
 from functools import lru_cache
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -19,6 +20,7 @@ from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.conformance.protocol import Fault
 from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.script import (
+    NUMBERS,
     Script,
     ScriptError,
     ScriptStep,
@@ -191,6 +193,22 @@ def test_a_script_is_kept_as_it_was(tmp_path: Path) -> None:
             '{"schema": "seriatim-script/1", "steps": [{"op": "get", "q": "' + "q" * 300 + '"}]}',
             "longer than",
         ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "publish", "delay": -5}]}',
+            r"field steps\[0\].delay: -5 is not 0 to 60000",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "publish", "ttl": 60001}]}',
+            r"field steps\[0\].ttl: 60001 is not",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "qos", "prefetch": -1}]}',
+            r"field steps\[0\].prefetch: -1 is not 0 to 65535",
+        ),
+        (
+            '{"schema": "seriatim-script/1", "steps": [{"op": "publish", "prio": 256}]}',
+            r"field steps\[0\].prio: 256 is not 0 to 255",
+        ),
     ],
 )
 def test_rejects_a_bad_script(tmp_path: Path, text: str, message: str) -> None:
@@ -198,6 +216,13 @@ def test_rejects_a_bad_script(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ScriptError, match=message):
         read_script(path)
+
+
+def test_each_number_of_a_script_has_its_bounds() -> None:
+    numbers = {
+        field for field, kind in get_type_hints(ScriptStep).items() if kind in (int, int | None)
+    }
+    assert numbers == set(NUMBERS)
 
 
 # ---- the command

@@ -42,6 +42,23 @@ STEPS = (
 )
 TIME = 200
 """Milliseconds of a delay and of a time to live, and how long `pass` waits at least."""
+NUMBERS: dict[str, tuple[int, int]] = {
+    "ch": (0, 65_535),
+    "which": (-(2**31), 2**31 - 1),
+    "prefetch": (0, 65_535),
+    "cprio": (-(2**31), 2**31 - 1),
+    "prio": (0, 255),
+    "delay": (0, 60_000),
+    "ttl": (0, 60_000),
+    "part": (0, 65_535),
+    "pos": (0, 2**63 - 1),
+    "n": (0, 65_535),
+}
+"""The least and the greatest that each number of a script that is read may be.
+
+Those of channels, prefetch and priorities are the widths that AMQP 0-9-1 has for them; a delay or a time to live is
+milliseconds that a run waits for, a position a message's in a log.
+"""
 SETTLING = frozenset({"ack", "nack", "reject"})
 PRIORITIES = 3
 """How many priorities a script has, of consumers and of messages, from 0; and how many message groups."""
@@ -176,4 +193,9 @@ def read_script(path: Path) -> Script:
             )
         if max(len(step.q), len(step.m), len(step.ctag), len(step.key)) > NAME_MAX:
             raise ScriptError(f"{path}: field steps[{n}]: a name longer than {NAME_MAX} characters")
+        for field, (least, greatest) in NUMBERS.items():
+            if (number := getattr(step, field)) is not None and not least <= number <= greatest:
+                raise ScriptError(
+                    f"{path}: field steps[{n}].{field}: {number} is not {least} to {greatest}"
+                )
     return script
