@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-night test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -97,6 +97,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make profile          where the time goes on the five hot paths
   make bench-spark      one check by plain Python, DuckDB, Polars and our Spark pipeline; ARGS="--largest 20000000"
   make test-slow        the tests that make test leaves out because each takes seconds
+  make test-night       cases of those tests with many more seeds: ten minutes or more
   make test-kill        a stream, an ingest and an exhaustive campaign killed with SIGKILL at random moments, KILLS (20)
                         times, then compared with a batch audit; before that the log, LOG_KILLS (1000) times;
                         SEED=n replays the moments' seed
@@ -226,7 +227,10 @@ bench-spark: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.bench pipeline $(ARGS)
 
 test-slow: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale' --timeout 400 $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m 'slow and not scale and not night' --timeout 400 $(ARGS)
+
+test-night: $(STAMP)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m night --timeout 3000 $(ARGS)
 
 test-kill: $(STAMP)
 	@KILLS=$(LOG_KILLS) $(BIN)/python -m pytest tests/log/test_kill.py --numprocesses 0 --timeout 3000 -s

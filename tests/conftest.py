@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     cases = Counter[str]()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if cases[test] % SAMPLED.get(test, 1):
+        if cases[test] % SAMPLED.get(test, 1) or item.get_closest_marker("night"):
             item.add_marker(pytest.mark.slow)
         cases[test] += 1
         for fixture in set(SHARED) & set(getattr(item, "fixturenames", ())):

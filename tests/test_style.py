@@ -174,3 +174,17 @@ def test_what_is_sampled_is_there() -> None:
         if not (ROOT / file).exists() or f"\ndef {name}(" not in (ROOT / file).read_text()
     ]
     assert not gone, f"SAMPLED in tests/conftest.py names tests that are not there: {gone}"
+
+
+def test_what_is_left_to_the_night_is_a_case_beside_another() -> None:
+    """So nothing is looked at by night only: `pytest.mark.night` stands in a `pytest.param`, beside one without it."""
+    params = re.compile(r"pytest\.param\([^\n]*marks=pytest\.mark\.night[^\n]*\)")
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    used = {p: p.read_text(encoding="utf-8") for p in files if p.name != "test_style.py"}
+    wrong = [
+        str(p.relative_to(ROOT))
+        for p, text in used.items()
+        if text.count("pytest.mark.night") != len(params.findall(text))
+    ]
+    assert not wrong, f"{wrong}: mark a case, `pytest.param(..., marks=pytest.mark.night)`"
+    assert any("pytest.mark.night" in text for text in used.values())

@@ -12,6 +12,10 @@ from seriatim_workshop.crosscheck import own_asyncio
 from seriatim_workshop.crosscheck.own_code import HEAD, Generated, compared, generate, result_of
 
 SLICE = 15
+MANY = [
+    pytest.param(range(1000, 1030), marks=pytest.mark.slow, id="slice"),
+    pytest.param(range(1000, 1150), marks=pytest.mark.night, id="many"),
+]
 
 
 @pytest.mark.slow
@@ -22,9 +26,9 @@ def test_promotion_agrees_with_every_access(part: int, tmp_path: Path) -> None:
         assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{generate(seed).text}"
 
 
-@pytest.mark.slow
-def test_promotion_agrees_with_every_access_on_many(tmp_path: Path) -> None:
-    for seed in range(1000, 1150):
+@pytest.mark.parametrize("seeds", MANY)
+def test_promotion_agrees_with_every_access_on_many(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         agreement = compared(generate(seed), tmp_path, executions=300)
         assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{generate(seed).text}"
 
@@ -175,9 +179,9 @@ def test_asyncio_agrees_with_the_real_loop(part: int, tmp_path: Path) -> None:
         assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{program.text}"
 
 
-@pytest.mark.slow
-def test_asyncio_agrees_with_the_real_loop_on_many(tmp_path: Path) -> None:
-    for seed in range(1000, 1150):
+@pytest.mark.parametrize("seeds", MANY)
+def test_asyncio_agrees_with_the_real_loop_on_many(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         program = own_asyncio.generate(seed)
         agreement = own_asyncio.compared(program, tmp_path, executions=400)
         assert not agreement.wrong, f"seed {seed}: {agreement.wrong}\n{program.text}"

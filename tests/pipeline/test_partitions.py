@@ -62,7 +62,7 @@ def judged(
 
 
 @pytest.mark.parametrize(
-    ("histories", "enough"), [(25, 2), pytest.param(250, 50, marks=pytest.mark.slow)]
+    ("histories", "enough"), [(25, 2), pytest.param(250, 50, marks=pytest.mark.night)]
 )
 def test_any_history_divided_is_judged_as_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: int, enough: int

@@ -120,7 +120,10 @@ def test_metrics_are_those_by_rows(tmp_path: Path) -> None:
     assert stream.by_columns
 
 
-@pytest.mark.parametrize("histories", [12, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "histories",
+    [12, pytest.param(40, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.night)],
+)
 def test_mutated_histories_are_judged_alike(histories: int) -> None:
     """A slice of `make crosscheck-columnar`."""
     by_columns = 0
@@ -133,7 +136,12 @@ def test_mutated_histories_are_judged_alike(histories: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("histories", "length"), [(3, 20), pytest.param(60, 60, marks=pytest.mark.slow)]
+    ("histories", "length"),
+    [
+        (3, 20),
+        pytest.param(4, 60, marks=pytest.mark.slow),
+        pytest.param(60, 60, marks=pytest.mark.night),
+    ],
 )
 def test_a_history_cut_at_every_place_is_judged_as_the_whole(
     histories: int, length: int, tmp_path: Path

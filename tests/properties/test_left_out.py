@@ -53,7 +53,7 @@ def reported(seed: int, names: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("first", "seeds"), [(7_000, 150), pytest.param(20_000, 2_000, marks=pytest.mark.slow)]
+    ("first", "seeds"), [(7_000, 150), pytest.param(20_000, 2_000, marks=pytest.mark.night)]
 )
 def test_no_right_system_is_reported_for_a_field_that_was_not_recorded(
     first: int, seeds: int
@@ -75,7 +75,7 @@ UNNAMED = (
 @pytest.mark.parametrize("names", UNNAMED, ids="+".join)
 @pytest.mark.parametrize(
     ("first", "seeds"),
-    [(30_000, 60), pytest.param(40_000, 1_000, marks=pytest.mark.slow)],
+    [(30_000, 60), pytest.param(40_000, 1_000, marks=pytest.mark.night)],
 )
 def test_no_right_system_is_reported_where_nobody_is_named(
     names: list[str], first: int, seeds: int
@@ -102,7 +102,7 @@ def found_nothing(event: Event) -> bool:
 
 @pytest.mark.parametrize(
     ("first", "seeds"),
-    [(50_000, 100), pytest.param(60_000, 2_000, marks=pytest.mark.slow)],
+    [(50_000, 100), pytest.param(60_000, 2_000, marks=pytest.mark.night)],
 )
 def test_no_right_system_is_reported_where_empty_polls_are_not_recorded(
     first: int, seeds: int
@@ -176,7 +176,7 @@ def test_what_was_reported_for_want_of_a_kind_of_line_is_not_any_more(kind: str,
 
 @pytest.mark.parametrize("kind", ["confirms", "openings", "calls"])
 @pytest.mark.parametrize(
-    ("first", "seeds"), [(90_000, 40), pytest.param(91_000, 500, marks=pytest.mark.slow)]
+    ("first", "seeds"), [(90_000, 40), pytest.param(91_000, 500, marks=pytest.mark.night)]
 )
 def test_no_right_system_is_reported_where_a_kind_of_line_is_never_written(
     kind: str, first: int, seeds: int
@@ -398,7 +398,7 @@ def stopped(seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("first", "seeds"), [(95_000, 60), pytest.param(96_000, 600, marks=pytest.mark.slow)]
+    ("first", "seeds"), [(95_000, 60), pytest.param(96_000, 600, marks=pytest.mark.night)]
 )
 def test_no_right_system_is_reported_for_what_it_was_sent_after_a_recorder_stopped(
     first: int, seeds: int

@@ -106,7 +106,7 @@ def test_p20_reports_exactly_what_brute_force_does(seed: int) -> None:
     agree(calls_of(random.Random(seed)))
 
 
-@pytest.mark.parametrize("histories", [1500, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("histories", [1500, pytest.param(6000, marks=pytest.mark.night)])
 def test_p20_and_brute_force_on_many(histories: int) -> None:
     """With each verdict reached often on each side, and few cases left open."""
     seen: Counter[tuple[str, bool]] = Counter()

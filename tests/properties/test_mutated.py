@@ -106,7 +106,7 @@ def test_the_queues_of_these_histories_are_judged_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("histories", "every"), [(170, 20), pytest.param(1000, 4, marks=pytest.mark.slow)]
+    ("histories", "every"), [(170, 20), pytest.param(1000, 4, marks=pytest.mark.night)]
 )
 def test_mutated_histories_are_judged_alike(
     histories: int, every: int, monkeypatch: pytest.MonkeyPatch
