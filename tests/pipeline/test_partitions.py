@@ -257,7 +257,9 @@ def test_chunk_files_are_judged_as_the_whole_run(
     monkeypatch.setattr(tasks, "RANGES_EACH", 30)
     properties = [*PROPERTIES, PROPERTY_OF_RUN]
     audited = audit_chunks(Inline(workers), tmp_path, properties)
-    assert audited.findings == [annotated(p, p.check(events), "run", 0) for p in properties]
+    assert audited.findings == [
+        annotated(p, p.check(events), RunStatistics("run")) for p in properties
+    ]
     assert {f.property for f in audited.findings if f.n_violations} >= {"P4", "P5"}
     assert [*audited.metrics] == ["run"]
     assert audited.runs == [statistics]

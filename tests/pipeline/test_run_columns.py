@@ -16,7 +16,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import columns, tables
-from seriatim_models.pipeline.audit.findings import annotated
+from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.pipeline.audit.runs import Fingerprint
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import run_columns, run_state
@@ -166,7 +166,7 @@ def test_a_history_cut_at_every_place_is_judged_as_the_whole(
 def annotated_rows(events: Sequence[Event]) -> list[Finding]:
     gaps = sum(e.ev == GAP for e in events)
     by_rows = zip(BLACKBOX, columnar.by_rows(events), strict=True)
-    return [annotated(p, f, "run", gaps) for p, f in by_rows]
+    return [annotated(p, f, RunStatistics("run", gaps=gaps)) for p, f in by_rows]
 
 
 def _gap(events: list[Event]) -> list[Event]:

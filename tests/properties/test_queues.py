@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit import chunks
-from seriatim_models.pipeline.audit.findings import annotated
+from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
@@ -152,7 +152,7 @@ def test_in_chunk_files(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "SLICE", 10)  # so that a few events are worth a task
     monkeypatch.setattr(chunks, "WHOLE", 10)
     events = made(seed)
-    expected = [annotated(p, p.check(events), "run", 0) for p in BLACKBOX]
+    expected = [annotated(p, p.check(events), RunStatistics("run")) for p in BLACKBOX]
     assert by_chunks(events) == expected
 
 

@@ -9,11 +9,13 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, complete
 from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.blackbox.lifecycle import (
     acquires,
     holders,
 )
 from seriatim_models.properties.blackbox.naming import (
+    ENDS,
     Holder,
     holder,
 )
@@ -44,6 +46,10 @@ class _Lint:
         self._last: dict[tuple[str, str, str], int] = {}
         self._depth: dict[str, Event] = {}
         self._queues: dict[str, Event] = {}
+        self._kinds: set[str] = set()
+        self._unwritten: set[str] = set()
+        self._unsettled: list[Event] = []
+        self._again: list[Event] = []
 
     def count(self, id: str, event: Event) -> None:
         """Count a hint that this event gives."""
@@ -59,8 +65,11 @@ class _Lint:
         self._begun_at = True
         self._time(event)
         ev = event.ev
+        self._kinds.add(ev)
         if ev == GAP:
-            self.count("gaps", event)
+            self._unwritten |= set(missing_kinds(event))
+            if not missing_kinds(event):
+                self.count("gaps", event)
         elif ev in ("conn_open", "conn_close", "conn_drop", "ch_open", "ch_close"):
             self._open_or_close(event)
         elif ev == "publish":
@@ -128,6 +137,10 @@ class _Lint:
             self.count("no-prefetch", event)
         if not event.q:
             self.count("no-queue", event)
+        if not event.autoack and event.pos is None:
+            self._unsettled.append(event)
+        if event.redelivered or (event.attempt or 1) > 1:
+            self._again.append(event)
         self._seen.add(event.m)
 
     def end(self) -> None:
@@ -139,13 +152,31 @@ class _Lint:
         ):
             for event in left.values():
                 self.count(kind, event)
+        for kind in sorted(self._unwritten):
+            self.counts["unrecorded"] += 1
+            self.examples.setdefault("unrecorded", kind)
+        self._suggest("no-settlements", self._unsettled, SETTLES)
+        self._suggest("no-requeues", self._again, BRINGS_BACK)
         for q, event in self._queues.items():
             last = self._depth.get(q)
             if q and (last is None or last.args.get("depth")):
                 self.count("not-drained", event)
 
+    def _suggest(self, id: str, events: Iterable[Event], kinds: frozenset[str]) -> None:
+        """Count what leads one to expect events of which there are none, and which are not declared as unrecorded."""
+        if kinds.isdisjoint(self._kinds | self._unwritten):
+            for event in events:
+                self.count(id, event)
 
+
+BRINGS_BACK = ENDS | {"nack", "reject", "recover", "expire", GAP}
+"""Events by which a message that somebody was given comes again."""
 SENTENCES = {
+    "unrecorded": "kinds of events that the recorder declares it never writes: what depends on them is left open",
+    "no-settlements": "deliveries to be settled, and nobody settles: if that is not recorded, declare it in the header "
+    '("params": {"unrecorded": ["ack", "nack", "reject"]})',
+    "no-requeues": "messages that come again, and nothing brings them back: if that is not recorded, declare it in the "
+    'header ("params": {"unrecorded": ["nack", "reject", "recover", "expire"]})',
     "unobserved": "acquisitions that nobody recorded: messages marked redelivered on first sight",
     "tag-gaps": "gaps in delivery tags: deliveries that the recorder did not see",
     "clocks": "further clock domains: times are compared within one only",

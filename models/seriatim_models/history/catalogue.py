@@ -262,6 +262,10 @@ going_on = Arg[Any](
     "going_on",
     "put in by the reader: lines of a recorder whose beginning is missing are lost here as before",
 )
+lost_kinds = Arg[list[str]](
+    "kinds",
+    "put in by the reader: only events of these kinds may be missing here, which the header declares as unrecorded",
+)
 beyond = Arg[Any](
     "beyond",
     "put in by the reader: its publisher had sent more (`pseq`) than another recorder wrote down, and so this",
@@ -366,9 +370,12 @@ BLACK_BOX = (
     EventKind("fault", "The system was disturbed (`invoke`), and has healed (`ok`).",
               ("invoke", "ok"), may=(fault_kind,)),
     EventKind("gap", "Lines of the recording were lost here, or the system ended: anything may have happened.",
-              may=(fault_here, going_on),
+              may=(fault_here, going_on, lost_kinds),
               unrecorded="put in by the reader where lines were lost; recorded only with `fault`"),
 )  # fmt: skip
+
+CLIENT_EVENTS = frozenset(kind.name for kind in BLACK_BOX) - {"gap"}
+"""The kinds of events that a recorder may declare that it never writes (`unrecorded`)."""
 
 # --------------------------------------------------------------------------------------------------
 # White box: what happens inside a queue

@@ -49,8 +49,13 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 
 SETTLES = frozenset({"ack", "nack", "reject"})
+IMPLIES_NOTHING = frozenset(
+    {"cb_begin", "cb_end", "commit", "fault", "note", "purge", "return", "rpc"}
+)
+"""Kinds of events that say nothing of others."""
 DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
 UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
@@ -497,6 +502,12 @@ class Completion(msgspec.Struct):
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
+        if (
+            event.ev == GAP
+            and (kinds := missing_kinds(event))
+            and IMPLIES_NOTHING.issuperset(kinds)
+        ):
+            return event
         if event.ev == GAP:
             self._lost = True
             self._doubts += 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.history.catalogue import wrong_type
+from seriatim_models.history.catalogue import CLIENT_EVENTS, wrong_type
 from seriatim_models.history.event import LEVELS, SCHEMA, Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.importers import qh0
@@ -64,7 +64,19 @@ def header_of(obj: Mapping[str, object], where: str) -> Header:
         raise HistoryError(f"{where}: {wrong_type(error)}") from error
     if header.lvl not in LEVELS:
         raise HistoryError(f"{where}: field lvl: {header.lvl!r} is none of {', '.join(LEVELS[1:])}")
+    if why := _unrecorded_fault(header.params.get("unrecorded", [])):
+        raise HistoryError(f"{where}: field params.unrecorded: {why}")
     return header
+
+
+def _unrecorded_fault(kinds: object) -> str:
+    """What is wrong with a declaration of events that are never written, or empty; see `unrecorded`."""
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        return "is no list of names of events"
+    unknown = [kind for kind in kinds if kind not in CLIENT_EVENTS]
+    if not unknown:
+        return ""
+    return f"{unknown[0]!r} is no event that a client sees; known are {', '.join(sorted(CLIENT_EVENTS))}"
 
 
 def header_object(header: Header) -> dict[str, object]:

@@ -41,6 +41,7 @@ from seriatim_models.history.header import Header, declared, header_of
 from seriatim_models.history.importers.foreign import Importer, foreign
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PARQUET, Line, check_format, first_bytes, lines
+from seriatim_models.history.unrecorded import unrecorded, with_gaps
 
 Item = Event | Rejected
 
@@ -48,7 +49,10 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".edn", ".edn.gz", 
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """A history in memory. ``n_lines == n_header + n_blank + len(events) + len(quarantine)``."""
+    """A history in memory. ``n_lines == n_header + n_blank + len(events) + len(quarantine)``.
+
+    Of a recorder that declares what it never writes, `events` has a `gap` beside each event as well (`unrecorded`).
+    """
 
     source: str
     header: Header
@@ -244,7 +248,7 @@ def read_history(path: str | Path) -> History:
     return History(
         source=reader.source,
         header=reader.header,
-        events=events,
+        events=list(with_gaps(events, unrecorded(reader.header))),
         quarantine=quarantine,
         n_lines=reader.n_lines,
         n_blank=reader.n_blank,

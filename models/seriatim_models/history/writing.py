@@ -18,6 +18,7 @@ from seriatim_models.files import whole_file
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, header_object
+from seriatim_models.history.unrecorded import missing_kinds
 
 if TYPE_CHECKING:
     from zstandard import ZstdCompressionWriter
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 def write_history(path: str | Path, events: Iterable[Event], header: Header | None = None) -> int:
     """Write `events` in the order given; returns how many. Raises `HistoryError` if the file cannot be written.
 
-    It is whole or not there, see `whole_file`.
+    It is whole or not there, see `whole_file`. What stands beside events whose recorder never writes some kinds is not
+    written: the header declares it (`unrecorded`).
     """
     path = Path(path)
     header = header or Header()
+    events = (event for event in events if not missing_kinds(event))
     try:
         if path.suffix.lower() == ".parquet":
             from seriatim_models.history import table

@@ -10,13 +10,14 @@ Cutting a history anywhere and combining must give what mapping it whole gives; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import kinds_missing, missing_kinds
 
 S = TypeVar("S")
 
@@ -192,7 +193,14 @@ class Property(Generic[S]):
 
     def relevant(self, events: Iterable[Event]) -> Iterable[Event]:
         """Those of the events that it reads."""
-        return (e for e in events if e.ev in self.reads) if self.reads else events
+        if not self.reads:
+            return events
+        return (e for e in events if e.ev in self.reads and (e.ev != GAP or self.may_miss(e)))
+
+    def may_miss(self, gap: Event) -> bool:
+        """Whether something that it reads may be missing where a `gap` stands."""
+        kinds = missing_kinds(gap)
+        return not kinds or not self.reads or not self.reads.isdisjoint(kinds)
 
     def begin(self) -> S:
         """The summary of a history of which nothing has come yet.
@@ -260,7 +268,25 @@ AnyProperty = Property[Any]
 def audit(events: Iterable[Event], properties: Iterable[AnyProperty]) -> list[Finding]:
     """Every property's finding on one history, in the order given."""
     held = list(events)
-    return [p.check(held) for p in properties]
+    kinds = kinds_missing(held)
+    return [left_open(p, p.check(held), kinds) for p in properties]
+
+
+def left_open(prop: AnyProperty, finding: Finding, kinds: Collection[str]) -> Finding:
+    """The finding where events of some kinds are never recorded.
+
+    A violation stands: it is one whatever else happened. But what a property that reads one of them was not shown may
+    be a violation, so it is not ok.
+    """
+    if finding.verdict is Verdict.VIOLATED or finding.explanation or prop.reads.isdisjoint(kinds):
+        return finding
+    return msgspec.structs.replace(
+        finding,
+        verdict=Verdict.INCONCLUSIVE,
+        n_tested=0,
+        n_untestable=finding.n_untestable + finding.n_tested,
+        explanation=f"it depends on events that are declared as not recorded: {', '.join(sorted(kinds))}",
+    )
 
 
 class Fold:

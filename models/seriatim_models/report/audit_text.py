@@ -120,9 +120,12 @@ def counts(name: str, findings: Sequence[Finding], more: str = "-v") -> Iterator
     )
     named = Text.assemble((name, "bold"), ": ") if name else ""
     yield indented(Text.assemble(named, numbers, f"; {more} lists them"), 0)
+    by_reason: dict[str, list[str]] = {}
     for finding in by_verdict[Verdict.INCONCLUSIVE]:
         if finding.explanation:
-            yield indented(f"{finding.property} inconclusive: {in_a_line(finding.explanation)}")
+            by_reason.setdefault(finding.explanation, []).append(finding.property)
+    for reason, properties in by_reason.items():
+        yield indented(f"{', '.join(properties)} inconclusive: {in_a_line(reason)}")
 
 
 def profile_lines(

@@ -203,7 +203,8 @@ def streamed(
             of = by_rows(events[:n]) if of is None else of
             found += judged
             gaps = sum(e.ev == GAP for e in events[:n])
-            wanted += [annotated(p, f, "run", gaps) for p, f in zip(BLACKBOX, of, strict=True)]
+            counted = RunStatistics("run", gaps=gaps)
+            wanted += [annotated(p, f, counted) for p, f in zip(BLACKBOX, of, strict=True)]
     return found, wanted
 
 
@@ -215,7 +216,9 @@ def differences(events: Sequence[Event], chunked: bool, violated: Counter[str]) 
         ("columns", judge, expected)
     ]
     if chunked:
-        of = [annotated(p, f, "run", 0) for p, f in zip(BLACKBOX, expected, strict=True)]
+        of = [
+            annotated(p, f, RunStatistics("run")) for p, f in zip(BLACKBOX, expected, strict=True)
+        ]
         ways.append(("chunks", by_chunks, of))
         found, wanted = streamed(events, expected)
         ways.append(("streams", lambda _: found, wanted))

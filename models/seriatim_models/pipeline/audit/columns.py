@@ -23,6 +23,7 @@ from seriatim_models.history.depth import DEPTH_MAX, too_deep, too_large
 from seriatim_models.history.event import GAP, LEVELS, PHASES, SCOPES
 from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
+from seriatim_models.history.unrecorded import unrecorded
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import ENDS
@@ -42,7 +43,7 @@ def header(path: str) -> Header | None:
         found = table.read_header(Path(path))
     except HistoryError:
         return None
-    if found.params.get("committed") is not None:  # which every commit needs
+    if found.params.get("committed") is not None or unrecorded(found):  # which events need
         return None
     return found if found.params.get("complete") is True else None
 

@@ -9,8 +9,16 @@ import msgspec
 
 from seriatim_models.history import Event, Rejected
 from seriatim_models.history.event import GAP
+from seriatim_models.history.unrecorded import kinds_missing
 from seriatim_models.pipeline.audit.runs import FileCount, Plan
-from seriatim_models.properties.base import AnyProperty, Finding, Property, Verdict, undecided
+from seriatim_models.properties.base import (
+    AnyProperty,
+    Finding,
+    Property,
+    Verdict,
+    left_open,
+    undecided,
+)
 from seriatim_models.properties.standing import confirmed
 
 
@@ -22,12 +30,18 @@ class RunStatistics(msgspec.Struct):
     gaps: int = 0
     """Places where lines were lost."""
     by_event: dict[str, int] = {}
+    unrecorded: list[str] = []
+    """Kinds of events that one of its recorders never writes."""
 
     def __add__(self, other: RunStatistics) -> RunStatistics:
         """Of two parts of one run."""
         names = Counter(self.by_event) + Counter(other.by_event)
         return RunStatistics(
-            self.run, self.events + other.events, self.gaps + other.gaps, dict(names)
+            self.run,
+            self.events + other.events,
+            self.gaps + other.gaps,
+            dict(names),
+            sorted({*self.unrecorded, *other.unrecorded}),
         )
 
 
@@ -74,13 +88,14 @@ def form(prop: AnyProperty) -> str:
     return ", ".join(f"{k}={msgspec.json.encode(vars(prop)[k]).decode()}" for k in keys)
 
 
-def annotated(prop: AnyProperty, finding: Finding, run: str, gaps: int) -> Finding:
+def annotated(prop: AnyProperty, finding: Finding, run: RunStatistics) -> Finding:
     """The finding as the report shows it: its witness judged again, with its run, and with a word on lost lines."""
-    finding = confirmed(prop, finding)
+    finding = left_open(prop, confirmed(prop, finding), run.unrecorded)
+    gaps = run.gaps
     why = finding.explanation
     if why and gaps:
         why += f" (lines of this recording were lost in {gaps} place{'s' if gaps > 1 else ''})"
-    return msgspec.structs.replace(finding, subject=run, explanation=why)
+    return msgspec.structs.replace(finding, subject=run.run, explanation=why)
 
 
 def merged(findings: Sequence[Finding]) -> Finding:
@@ -137,6 +152,13 @@ def report(
 def kinds(events: Iterable[Event]) -> Counter[str]:
     """How many events of each name there are; a place where lines were lost counts once, however long it is."""
     return Counter(e.ev for e in events if e.ev != GAP or not e.args.get("going_on"))
+
+
+def count_events(statistics: RunStatistics, events: Sequence[Event]) -> None:
+    """Add some events to a run's statistics."""
+    count(statistics, kinds(events), GAP)
+    if missing := kinds_missing(events):
+        statistics.unrecorded = sorted(missing.union(statistics.unrecorded))
 
 
 def count(statistics: RunStatistics, names: Counter[str], gap: str) -> None:

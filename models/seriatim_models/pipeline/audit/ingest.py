@@ -17,7 +17,7 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -131,7 +131,7 @@ class _Writer:
 
     def rows(self, run: str, held: dict[str, pa.Array], n: int) -> None:
         """Rows that are columns already."""
-        self._count(run, columns.kinds(held))
+        found.count(self._statistics_of(run), columns.kinds(held), GAP)
         self._write(run, columns.placed(held, n))
 
     def close(self) -> None:
@@ -142,13 +142,13 @@ class _Writer:
             self._quarantine.close()
         self.made.statistics = list(self._statistics.values())
 
-    def _count(self, run: str, names: Counter[str]) -> None:
-        found.count(self._statistics.setdefault(run, found.RunStatistics(run)), names, GAP)
+    def _statistics_of(self, run: str) -> found.RunStatistics:
+        return self._statistics.setdefault(run, found.RunStatistics(run))
 
     def _flush(self, run: str) -> None:
         events = self._waiting.pop(run)
         if events:
-            self._count(run, found.kinds(events))
+            found.count_events(self._statistics_of(run), events)
             n = self.counts.get(run, 0)
             self.counts[run] = n + len(events)
             self._write(run, columns.placed(table.columns(events), n))

@@ -55,7 +55,7 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
         rejected=0,
     )
     findings = [
-        found.annotated(p, f, run.run, 0) for p, f in zip(properties, judged.findings, strict=True)
+        found.annotated(p, f, run) for p, f in zip(properties, judged.findings, strict=True)
     ]
     return found.report("local", plan, findings, plan.refused, [run], [file])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seriatim_models.history import Event
-from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 
@@ -19,11 +18,10 @@ class RunFold:
 
     def take(self, events: Sequence[Event]) -> None:
         """Add completed events that follow those before."""
-        found.count(self.statistics, found.kinds(events), GAP)
+        found.count_events(self.statistics, events)
         self.fold.take(events)
 
     def findings(self) -> list[Finding]:
         """The finding of every property, if the run ended here; more events may be added afterwards."""
-        run, gaps = self.statistics.run, self.statistics.gaps
         judged = zip(self.fold.properties, self.fold.finish(), strict=True)
-        return [found.annotated(prop, finding, run, gaps) for prop, finding in judged]
+        return [found.annotated(prop, finding, self.statistics) for prop, finding in judged]

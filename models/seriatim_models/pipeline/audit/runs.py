@@ -14,6 +14,7 @@
 - An event of another clock than its recorder's first keeps its place and loses its times: nothing compares them.
 - A recording whose first index is above 1 begins in the middle: a `gap` stands in front of it, unless its header says
   ``"params": {"whole": true}``.
+- A recorder whose header says ``"params": {"unrecorded": [...]}`` has a `gap` of those kinds beside each of its events.
 - A recorder whose header says ``"params": {"complete": true}`` filled in itself what `history.complete` would.
 - A file that changes while it is read is like one that breaks off at its end: what was read stands, the file is in the
   quarantine, and a later audit reads it anew.
@@ -28,6 +29,7 @@ import heapq
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, groupby, islice, repeat
 from operator import itemgetter
 from pathlib import Path
@@ -44,6 +46,7 @@ from seriatim_models.history.lines import PACKED_OTHERWISE
 from seriatim_models.history.order import MOST_WAITING, StampOrder, rank, ranked
 from seriatim_models.history.parts import continued
 from seriatim_models.history.reading import SUFFIXES, Reader, named_as_history, stem
+from seriatim_models.history.unrecorded import gap_beside, unrecorded
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -250,6 +253,8 @@ class Carry(msgspec.Struct):
     in_gap: bool = False
     waits: bool = False
     """Lines were seen that had waited, see `history.order`."""
+    unrecorded: bool = False
+    """The latest event was of a part that declares what its recorder never writes: a `gap` stands behind it."""
     stamp: Fingerprint = GONE
     """Of the part read last, as it was when its reading began."""
 
@@ -356,16 +361,27 @@ def fingerprint(path: str) -> Fingerprint:
     return found.st_size, found.st_mtime_ns
 
 
+def _placed(
+    carry: Carry, kinds: list[str], complete: bool, events: Iterable[Event]
+) -> Iterator[tuple[int, RunItem]]:
+    """Events of a part, each with its place in time; beside each what may be missing of `kinds`, if there are any."""
+    for event in events:
+        if event.t is not None:
+            carry.at = max(carry.at, event.t)
+        beside = Placed(event.run, gap_beside(event, kinds), complete) if kinds else None
+        if beside and not carry.unrecorded:
+            yield carry.at, beside
+        carry.unrecorded = beside is not None
+        yield carry.at, Placed(event.run, event, complete)
+        if beside:
+            yield carry.at, beside
+
+
 def _part(carry: Carry, reader: Reader, order: StampOrder) -> Iterator[tuple[int, RunItem]]:
     run = carry.run
     complete = reader.header.params.get("complete") is True
 
-    def placed(events: Iterable[Event]) -> Iterator[tuple[int, RunItem]]:
-        for event in events:
-            if event.t is not None:
-                carry.at = max(carry.at, event.t)
-            yield carry.at, Placed(event.run, event, complete)
-
+    placed = partial(_placed, carry, unrecorded(reader.header), complete)
     whole_run = reader.header.params.get("whole") is True
     for item in reader:
         if isinstance(item, Rejected):

@@ -476,7 +476,7 @@ def audit_chunks(
         judged = by_run.get(run, {})
         for n, prop in enumerate(properties):
             finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
-            findings.append(found.annotated(prop, finding, run, counted.gaps))
+            findings.append(found.annotated(prop, finding, counted))
     return Audited(findings, list(statistics.values()), metrics)
 
 

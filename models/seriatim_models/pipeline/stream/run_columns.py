@@ -504,8 +504,7 @@ class RunColumns:
         out = []
         for n, prop in enumerate(self._all):
             finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
-            counted = self.statistics
-            out.append(found.annotated(prop, finding, counted.run, counted.gaps))
+            out.append(found.annotated(prop, finding, self.statistics))
         return out
 
     def events(self) -> Iterator[list[Event]]:

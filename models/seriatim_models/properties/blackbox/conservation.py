@@ -479,7 +479,7 @@ class Conservation(LifecycleProperty):
         if begun and begun.pos < first.pos:
             return "", []
         calls = summary.published or any(b.begins for b in summary.births.values())
-        if not calls or summary.gap_between(-1, first.pos):
+        if not calls or summary.publishes_lost(first.pos):
             return None, []
         if any(b.event.ph in ("ok", "info") for b in births):
             return None, []  # of an answer alone nobody knows when the call began

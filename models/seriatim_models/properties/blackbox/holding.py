@@ -222,6 +222,8 @@ class RedeliveredFlag(LifecycleProperty):
         swept = summary.swept_away(suspect.before, suspect.after.pos)
         if suspect.before.event.q in summary.mortal and summary.leads_on(suspect.before.event.q):
             return True  # put back, it may have waited too long
+        if summary.gap_between(suspect.before.pos, suspect.after.pos) and summary.leads_on(event.q):
+            return True  # refused, of which the line is lost
         ended = (s for s in refused if s.kind == SETTLED and not summary.refused(s))
         return swept or any(summary.may_die(s) for s in ended)
 

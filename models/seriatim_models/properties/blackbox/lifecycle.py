@@ -16,7 +16,7 @@ A message that was published more than once is several copies of one name, of wh
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from seriatim_models.history.complete import (
 )
 from seriatim_models.history.complete import began as began
 from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, ends, holder
@@ -181,6 +182,8 @@ class Lifecycles(msgspec.Struct):
 
     n: int = 0
     gaps: list[int] = []
+    gaps_of_others: list[int] = []
+    """Of the gaps, those where no publish is missing."""
     lifecycles: dict[LifecycleKey, list[Step]] = {}
     unplaced: dict[str, list[Step]] = {}
     """Settling steps by message, of commands that span queues."""
@@ -212,6 +215,10 @@ class Lifecycles(msgspec.Struct):
     def gap_between(self, after: int, before: int) -> bool:
         """Whether lines were lost between two positions."""
         return bisect_right(self.gaps, after) < bisect_right(self.gaps, before)
+
+    def publishes_lost(self, before: int) -> bool:
+        """Whether a publish may be missing before a position."""
+        return bisect_left(self.gaps, before) > bisect_left(self.gaps_of_others, before)
 
     def settles_unseen(self, by: Holder) -> bool:
         """Whether a holder may have settled something without a line of it: beginnings are not recorded there."""
@@ -492,6 +499,8 @@ class LifecycleProperty(Property[Lifecycles]):
                 out.expired.append(key)
         elif ev == GAP:
             out.gaps.append(out.n)
+            if (kinds := missing_kinds(event)) and "publish" not in kinds:
+                out.gaps_of_others.append(out.n)
         else:
             _general(out, event)
 
@@ -537,6 +546,7 @@ class LifecycleProperty(Property[Lifecycles]):
         shift = left.n
         left.n += right.n
         left.gaps += [p + shift for p in right.gaps]
+        left.gaps_of_others += [p + shift for p in right.gaps_of_others]
         left.sessions.join(right.sessions, shift)
         for by, sweeps in right.sweeps.items():
             moved_sweeps = (

@@ -42,6 +42,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -186,6 +187,8 @@ class Strict(msgspec.Struct):
     """Streams of which some publish named no queue."""
     lost: bool = False
     """Lines were lost: of a message that is confirmed alone nobody knows whether it was given to somebody there."""
+    unpublished: bool = False
+    """Publishes are declared as not recorded, so that any message may be a copy of another one."""
     gone: dict[LifecycleKey, None] = {}
     """Messages whose settlement was sent, which may never have come, or that lines were lost of; the latest
     `GONE_KEPT`."""
@@ -419,6 +422,7 @@ class OrderPass:
             self._end(event)
         elif event.ev == GAP:
             self._lost()
+            self.state.unpublished |= "publish" in missing_kinds(event)
 
     def _end(self, event: Event) -> None:
         """A channel or connection ends: what it held is back, if the instant is known."""
@@ -503,7 +507,9 @@ class OrderPass:
         copied = known is not None and (known.twice or _another(known, event))
         if lo > ALWAYS and not event.dead and not unranked and not copied:
             if fresh:
-                if exact or first(event):
+                key = LifecycleKey(q, m)
+                copy = known is None and (state.unpublished or (state.lost and key in state.gone))
+                if (exact or first(event)) and not copy:
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
             elif known is not None and known.back is not None:
                 self._came_back(q, m, known, lo, event)

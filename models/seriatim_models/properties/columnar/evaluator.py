@@ -29,6 +29,7 @@ from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
 from seriatim_models.history.lines import DAMAGE, PARQUET, first_bytes, opened
 from seriatim_models.history.reading import Reader
+from seriatim_models.history.unrecorded import unrecorded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
@@ -58,6 +59,8 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     header = reader.header
     if header.schema != "qh/1" or first_bytes(path) == PARQUET:
         raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
+    if unrecorded(header):
+        raise NotColumnar(f"{path}: events may be missing anywhere")
     completion = Completion()
     last = newest = None
     with opened(path) as text:

@@ -37,7 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary, Poll
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -244,7 +245,7 @@ class IrregularMessages:
     def take(self, placed: Iterable[tuple[int, Event]]) -> None:
         """Add the next events."""
         for place, event in placed:
-            if event.ev in self._prop.reads:
+            if event.ev in self._prop.reads and (event.ev != GAP or self._prop.may_miss(event)):
                 self._places.append(place)
                 self._waiting.append(event)
                 if len(self._waiting) == BATCH:
@@ -338,7 +339,9 @@ class Prefilter:
         ends = self._kept.sessions.ends
         known = len(ends)
         for place, event in general:
-            if event.ev not in SETTLES:
+            if missing_kinds(event):
+                self.voids = True  # each property misses something else
+            elif event.ev not in SETTLES:
                 self._kept.n = place
                 self._judge.add(self._kept, event)
             elif event.ph in ("fail", "info") and not event.ms:
