@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from seriatim_models.conformance.lint import lint
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Verdict
@@ -314,3 +315,89 @@ def test_a_message_whose_delay_is_over_is_there(made: Callable[[int], Recording]
         for e in made(50).events
     ]
     assert BY_ID[id].check(list(complete(events))).verdict is Verdict.VIOLATED
+
+
+def of_its_queue(r: Recording, delay: int) -> list[Event]:
+    """The same, where the queue was declared with the delay, and no message has one of its own."""
+    args: dict[str, Any] = {"delay": delay} if delay else {}
+    changed: dict[str, dict[str, Any]] = {"declare": args, "publish": {"delay": None}}
+    events = [
+        msgspec.structs.replace(
+            e, args={k: v for k, v in {**e.args, **changed[e.ev]}.items() if v is not None}
+        )
+        if e.ev in changed
+        else e
+        for e in r.events
+    ]
+    return [Event(i=-1, ev="declare", t=-1, q="q", args=args, lvl=r.lvl), *events]
+
+
+@pytest.mark.parametrize(
+    ("made", "ids"),
+    [
+        (overtaken, ["P4", "P5"]), (found_empty, ["P20"]), (low_first, ["P22"]), (before_the_requeued, ["P25"]),
+        (woken_late, ["P14"]), (seen_empty, ["P1"]),
+    ],
+)  # fmt: skip
+def test_the_delay_of_a_queue_is_that_of_each_of_its_messages(
+    made: Callable[[int], Recording], ids: list[str]
+) -> None:
+    for id in ids:
+        for delay, expected in ((0, True), (50, False)):
+            events = list(complete(of_its_queue(made(0), delay)))
+            assert (BY_ID[id].check(events).verdict is Verdict.VIOLATED) is expected, (id, delay)
+            assert list(complete(events)) == events
+
+
+@pytest.mark.parametrize(("made", "id"), [(woken_late, "P14"), (seen_empty, "P1")])
+def test_a_message_whose_queues_delay_is_over_is_there(
+    made: Callable[[int], Recording], id: str
+) -> None:
+    events = [msgspec.structs.replace(e, t=60 * MS * e.i) for e in of_its_queue(made(0), 50)]
+    assert BY_ID[id].check(list(complete(events))).verdict is Verdict.VIOLATED
+
+
+def declared(delay: object, ph: str = "ok", **args: object) -> Event:
+    return event("declare", -9, ph, args={"delay": delay, **args})
+
+
+@pytest.mark.parametrize(
+    ("before", "own", "expected"),
+    [
+        ([declared(200)], {}, Verdict.VIOLATED),
+        ([declared(200, ""), declared(200)], {}, Verdict.VIOLATED),  # declared again as it was
+        ([declared(200)], {"delay": 0}, Verdict.INCONCLUSIVE),  # a message's own goes first
+        ([declared(0)], {"delay": 200}, Verdict.VIOLATED),
+        ([declared(200, passive=True)], {}, Verdict.INCONCLUSIVE),
+        ([declared("200")], {}, Verdict.INCONCLUSIVE),
+        ([declared(True)], {}, Verdict.INCONCLUSIVE),
+        ([declared(200, "invoke"), declared(200, "fail")], {}, Verdict.INCONCLUSIVE),
+        ([declared(200, "invoke")], {}, Verdict.INCONCLUSIVE),
+        ([declared(200, "invoke"), event("declare", -8, "ok")], {}, Verdict.VIOLATED),
+        ([declared(200), event("declare", -8, "invoke")], {}, Verdict.INCONCLUSIVE),
+        ([declared(200), event("declare", -8, "ok", q="other")], {}, Verdict.VIOLATED),
+        ([declared(200), declared(300)], {}, Verdict.INCONCLUSIVE),  # which it has is not known
+        ([declared(200), event("gap", -5, q="")], {}, Verdict.INCONCLUSIVE),  # nor here
+        ([declared(200), event("delete", -5, "ok")], {}, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_message_is_early_by_the_delay_of_its_queue(
+    before: list[Event], own: dict[str, object], expected: Verdict
+) -> None:
+    assert verdict(*before, *published(own), *got(50)) is expected
+
+
+def test_with_a_delay_that_is_not_known_nothing_is_lost() -> None:
+    for changed, expected in (([], True), ([declared(0), declared(50)], False)):
+        events = [
+            *changed,
+            *(msgspec.structs.replace(e, i=e.i + 10) for e in seen_empty(0).events),
+        ]
+        found = BY_ID["P1"].check(list(complete(events)))
+        assert (found.verdict is Verdict.VIOLATED) is expected
+
+
+def test_lint_names_a_delay_that_was_changed() -> None:
+    for delays, expected in (((50, 50), 0), ((50, 60), 1)):
+        given = {hint.id: hint.count for hint in lint(declared(d) for d in delays)}
+        assert given.get("changed-delay", 0) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,14 @@ from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.right import broker, clients, drawing, logs, workers
-from seriatim_workshop.right.drawing import draw, history
-from seriatim_workshop.right.judging import completed, kept, sweep
+from seriatim_workshop.right.broker import MS
+from seriatim_workshop.right.drawing import AnyMeaning, draw, draw_broker, history
+from seriatim_workshop.right.judging import completed, kept, reported, sweep
+from seriatim_workshop.right.workers import draw_workers
+
+from .blackbox_histories import BY_ID
+
+P26 = BY_ID["P26"]
 
 BLOCKS = 10
 EACH = 50
@@ -26,6 +33,37 @@ def test_no_right_history_is_reported(block: int, tmp_path: Path) -> None:
     """500 in all; ``make right-systems N=10000`` takes more."""
     found = sweep(range(block * EACH, (block + 1) * EACH), tmp_path)
     assert not found, "\n".join(map(str, found))
+
+
+def delayed(seed: int) -> AnyMeaning:
+    """A drawn broker or queue without channels, whose messages wait after their publish."""
+    meaning = draw_workers(seed) if seed % 3 == 0 else draw_broker(seed)
+    return meaning._replace(delay=random.Random(seed).choice([5, 30, 60]) * MS)
+
+
+def hasty(meaning: AnyMeaning) -> list[Event]:
+    """The history of one that declares a delay and has none."""
+    events = history(meaning._replace(delay=0))  # type: ignore[call-arg]  # no log is drawn
+    return [
+        msgspec.structs.replace(e, args={**e.args, "delay": 60}) if e.ev == "declare" else e
+        for e in events
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "seeds"), [(0, 60), pytest.param(70_000, 600, marks=pytest.mark.slow)]
+)
+def test_no_right_history_with_delays_is_reported(first: int, seeds: int) -> None:
+    """And many that do not keep the delay that they declare."""
+    tested = broken = 0
+    for seed in range(first, first + seeds):
+        meaning = delayed(seed)
+        wrong = reported(meaning, history(meaning))
+        assert not wrong, f"seed {seed}: {wrong[0].property}: {wrong[0].explanation}"
+        tested += P26.check(completed(history(meaning))).verdict is Verdict.OK
+        broken += P26.check(completed(hasty(meaning))).verdict is Verdict.VIOLATED
+    assert tested > seeds / 10
+    assert broken > seeds / 2
 
 
 def test_the_instrument_knows_nothing_of_the_oracle() -> None:

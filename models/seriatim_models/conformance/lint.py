@@ -46,6 +46,7 @@ class _Lint:
         self._last: dict[tuple[str, str, str], int] = {}
         self._depth: dict[str, Event] = {}
         self._queues: dict[str, Event] = {}
+        self._delays: dict[str, object] = {}
         self._kinds: set[str] = set()
         self._unwritten: set[str] = set()
         self._unsettled: list[Event] = []
@@ -77,6 +78,10 @@ class _Lint:
         elif ev in SETTLES:
             if event.ms is None:
                 self.count("unknown-tag", event)
+        elif ev == "declare" and "delay" in event.args and not event.args.get("passive"):
+            delay = event.args["delay"]
+            if self._delays.setdefault(event.q, delay) != delay:
+                self.count("changed-delay", event)
         elif ev == "note" and isinstance(event.args.get("depth"), int):
             self._depth[event.q] = event
         elif acquires(event):
@@ -194,6 +199,7 @@ SENTENCES = {
     "unknown-tag": "settlements of tags that the recording does not know",
     "no-flag": "deliveries without the flag redelivered",
     "no-prefetch": "deliveries without a prefetch: nothing bounds when they were acquired",
+    "changed-delay": "queues declared anew with another delay: which one a message has is not known",
     "no-queue": "deliveries of which no consume names the queue",
     "not-drained": "queues not seen empty at the end: nothing can be called lost",
 }

@@ -306,6 +306,9 @@ passive = Arg[Any](
     "true: it was only asked whether the queue is there, which says nothing of what it is",
 )
 delay_ms = Arg[Any]("delay", "milliseconds after its publish for which nobody is given the message")
+queue_delay_ms = Arg[Any](
+    "delay", "the `delay` of every message that is published to the queue without one of its own"
+)
 ttl_ms = Arg[Any](
     "ttl",
     "milliseconds after its publish from which on nobody is given the message for the first time",
@@ -351,8 +354,8 @@ BLACK_BOX = (
     EventKind("cancel", "A consumer was ended.", may=("ctag",)),
     EventKind("qos", "A limit of unsettled deliveries was set.", may=("prefetch", "scope", "credit")),
     EventKind("declare", "A queue was declared.",
-              may=("q", single_active, max_priority, held_groups, requeue_end, lease_ms, tick_ms, attempts_allowed,
-                   survives, settled, passive)),
+              may=("q", single_active, max_priority, held_groups, requeue_end, queue_delay_ms, lease_ms, tick_ms,
+                   attempts_allowed, survives, settled, passive)),
     EventKind("delete", "A queue was deleted.", may=("q",)),
     EventKind("purge", "A queue was emptied.", may=("q",)),
     EventKind("conn_open", "A connection was opened.", may=("conn", pool)),

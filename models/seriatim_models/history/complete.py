@@ -21,6 +21,7 @@ recorder left the field empty:
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
 | dead | deliver | the message died, or was published to another queue: deaths decide its place, not publishers |
 | dead | publish, deliver | it was published with a delay (`delay`): when that is over decides its place |
+| args | publish | `delay`, if its queue was declared with one and it has none of its own |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
 | t_lo | the answer of an ack, nack or reject of which no beginning is recorded | it began at any time: `ANY_TIME` |
 | t_lo | deliver, get | the latest of the lower bounds below |
@@ -52,6 +53,8 @@ from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 
 SETTLES = frozenset({"ack", "nack", "reject"})
+Milliseconds = int | float
+"""A delay as events have it."""
 IMPLIES_NOTHING = frozenset(
     {"cb_begin", "cb_end", "commit", "fault", "note", "purge", "return", "rpc"}
 )
@@ -247,8 +250,8 @@ class _Messages(msgspec.Struct):
 
     _known: dict[str, dict[str, _Message]] = {}
     _dead: dict[str, None] = {}
-    _delays: dict[str, None] = {}
-    """Messages that were published with a delay; the latest `DEAD_KEPT`."""
+    _delays: dict[str, Milliseconds | None] = {}
+    """Messages that were published with a delay, and that of their queue if it is that; the latest `DEAD_KEPT`."""
     _early: dict[str, None] = {}
     """Messages that were handed out before their publish was recorded."""
     _counted: dict[str, tuple[int, str]] = {}
@@ -328,9 +331,9 @@ class _Messages(msgspec.Struct):
         if len(self._dead) > DEAD_KEPT:
             del self._dead[next(iter(self._dead))]
 
-    def delay(self, m: str) -> None:
+    def delay(self, m: str, of_queue: Milliseconds | None) -> None:
         """A message waits after its publish: where it is seen next, the end of that decides its place."""
-        self._delays[m] = None
+        self._delays[m] = of_queue
         if len(self._delays) > DEAD_KEPT:
             del self._delays[next(iter(self._delays))]
         self.came_by_death(m)
@@ -338,6 +341,10 @@ class _Messages(msgspec.Struct):
     def delayed(self, m: str) -> bool:
         """Whether a message was published with a delay."""
         return m in self._delays
+
+    def delay_of_queue(self, m: str) -> Milliseconds | None:
+        """The delay that a message has of its queue; None if it has none, or nobody knows which."""
+        return self._delays.get(m)
 
     def copied(self, m: str) -> bool:
         """Whether several messages of that name may be there, in whatever queues."""
@@ -385,6 +392,13 @@ class _Messages(msgspec.Struct):
 _UNSEEN = frozenset({"ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"})
 """Events by which, or before which, somebody may have had a message that no recorder saw him have; and those by which a
 reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
+
+
+def _milliseconds(delay: object) -> Milliseconds:
+    """A delay as it is recorded; 0 if it is none."""
+    if not isinstance(delay, int | float) or isinstance(delay, bool):
+        return 0
+    return max(0, delay)
 
 
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
@@ -473,6 +487,15 @@ ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 STREAMS_KEPT = 65_536  # streams of publishers; what one sent last is seen soon
 
 
+class _QueueDelay(msgspec.Struct):
+    """The delay that a queue was declared with for its messages."""
+
+    asked: Milliseconds
+    answered: bool = False
+    doubtful: bool = False
+    """Another one was declared, which may hold for what is there already; or none, for all that is known."""
+
+
 class Completion(msgspec.Struct):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
@@ -495,6 +518,8 @@ class Completion(msgspec.Struct):
     _dead_lettering: set[str] = set()
     """Queues that were declared with a place for what dies in them."""
     _declared: set[str] = set()
+    _delays: dict[str, _QueueDelay] = {}
+    """Queues that were declared with a delay of their messages."""
     _lost: bool = False
     """Lines were lost, perhaps declarations and publishes."""
     _no_local: bool = False
@@ -511,6 +536,8 @@ class Completion(msgspec.Struct):
         if event.ev == GAP:
             self._lost = True
             self._doubts += 1
+            for delay in self._delays.values():
+                delay.doubtful = True
             for channel in self._channels.values():
                 self._forget(channel)
                 channel.prefetch = channel.own = None
@@ -523,6 +550,8 @@ class Completion(msgspec.Struct):
             self._takers.take(event)
         if event.ev == "declare":
             self._declare(event)
+        if event.ev == "delete" and event.ph == "ok":
+            self._delays.pop(event.q, None)
         if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
             return self._expire(event)
         if event.ev == "expire":
@@ -579,8 +608,22 @@ class Completion(msgspec.Struct):
 
     def _declare(self, event: Event) -> None:
         self._declared.add(event.q)
+        if not event.args.get("passive"):
+            self._declare_delay(event)
         if any(a in event.args for a in DEAD_LETTERING):
             self._dead_lettering.add(event.q)
+
+    def _declare_delay(self, event: Event) -> None:
+        """Take in the delay of a queue's messages."""
+        delay, begins = _milliseconds(event.args.get("delay")), event.ph in ("", "invoke")
+        known = self._delays.get(event.q)
+        if known is None and delay:
+            known = self._delays[event.q] = _QueueDelay(delay)
+        if known is None:
+            return
+        another = known.asked != delay and (begins or "delay" in event.args)
+        known.doubtful |= another or event.ph in ("fail", "info")
+        known.answered |= event.ph in ("", "ok")
 
     def _leads_on(self, q: str) -> bool:
         """Whether what dies in a queue may go elsewhere; its declaration may be among lost lines."""
@@ -830,11 +873,24 @@ class Completion(msgspec.Struct):
 
     def _delayed(self, event: Event) -> dict[str, object]:
         """That a message is not there when it is published, if it is to wait."""
-        delay = event.args.get("delay")
-        begins = event.ph in ("", "invoke")
-        if begins and isinstance(delay, int | float) and not isinstance(delay, bool) and delay > 0:
-            self._messages.delay(event.m)
-        return {"dead": True} if self._messages.delayed(event.m) else {}
+        own = "delay" in event.args
+        if event.ph in ("", "invoke"):
+            of_queue, waits = self._delay_of(event.q)
+            if _milliseconds(event.args["delay"]) if own else waits:
+                self._messages.delay(event.m, None if own else of_queue)
+        if not self._messages.delayed(event.m):
+            return {}
+        delay = self._messages.delay_of_queue(event.m)
+        args = {} if own or delay is None else {"args": {**event.args, "delay": delay}}
+        return {"dead": True, **args}
+
+    def _delay_of(self, q: str) -> tuple[Milliseconds | None, bool]:
+        """The delay of messages that are published to a queue, if it is known, and whether they may have one."""
+        if not q:
+            return None, bool(self._delays)  # by way of an exchange, to any
+        known = self._delays.get(q)
+        certain = known is not None and known.answered and not known.doubtful
+        return (known.asked if known and certain else None), known is not None
 
     def _asked_for_no_local(self, event: Event, consumer: _Consumer | None) -> bool | None:
         """Whether a delivery's consumer did; None if it may have, for its `consume` is not known."""

@@ -85,6 +85,8 @@ class Meaning(NamedTuple):
     """Whether who consumes publishes, too, and may ask for nothing of its own connection (no-local)."""
     ttl: int = 0
     """Nanoseconds that a message may wait; 0 for ever."""
+    delay: int = 0
+    """Nanoseconds after its publish for which a message is not there, as each queue declares."""
     refuses: bool = False
     """Whether a publish may be refused."""
     tx: bool = False
@@ -263,9 +265,17 @@ class DrawnBroker:
     def publish(self, q: str, message: DrawnMessage, **fields: Any) -> None:
         """A message is enqueued."""
         self.exact("publish", m=message.m, q=q, key=message.key, **fields)
-        self.queues[q].last(message)
-        self.grows_old(self.queues[q], message)
-        self.kick(self.queues[q])
+        if self.meaning.delay:
+            due = self.loop.now + self.meaning.delay
+            self.loop.at(due, lambda: self.arrives(self.queues[q], message))
+        else:
+            self.arrives(self.queues[q], message)
+
+    def arrives(self, queue: DrawnQueue, message: DrawnMessage) -> None:
+        """A message is there, behind all others."""
+        queue.last(message)
+        self.grows_old(queue, message)
+        self.kick(queue)
 
     def grows_old(self, queue: DrawnQueue, message: DrawnMessage) -> None:
         """A message that has waited too long is dropped, or dies."""

@@ -93,7 +93,8 @@ class DrawnPlay:
         for q in self.world.broker.queues:
             ph = "" if meaning.lvl == "broker" else "ok"
             waits = {"x-message-ttl": meaning.ttl // MS} if meaning.ttl and q != "dead" else {}
-            self.world.recorder.add("declare", ph, q=q, args=declared | waits or None)
+            delay = {"delay": meaning.delay // MS} if meaning.delay else {}
+            self.world.recorder.add("declare", ph, q=q, args=declared | waits | delay or None)
         for n in range(meaning.publishers):
             self.start_publisher(f"p{n}")
         for n in range(meaning.consumers):

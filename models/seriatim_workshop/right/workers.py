@@ -49,6 +49,8 @@ class WorkerMeaning(NamedTuple):
     publishers: int = 1
     workers: int = 2
     until: int = 80 * MS
+    delay: int = 0
+    """Nanoseconds after its publish for which a message is not there, as the queue declares."""
 
 
 def draw_workers(seed: int) -> WorkerMeaning:
@@ -224,7 +226,8 @@ class DrawnWorkers:
         self.recorder = DrawnRecorder(self.loop, meaning)
         self.rows: list[QueueRow] = []
         self._n = 0
-        self.recorder.add("declare", "" if meaning.lvl == "broker" else "ok", q="jobs")
+        delay = {"delay": meaning.delay // MS} if meaning.delay else None
+        self.recorder.add("declare", "" if meaning.lvl == "broker" else "ok", q="jobs", args=delay)
         for n in range(meaning.workers):
             DrawnWorker(self, f"w{n}")
         for n in range(meaning.publishers):
@@ -305,7 +308,11 @@ class DrawnWorkers:
         def at_broker() -> None:
             if not lost:
                 self.exact("publish", m=m, q="jobs", key=key, **fields)
-                self.put(QueueRow(m, key, fields))
+                row = QueueRow(m, key, fields)
+                if meaning.delay:
+                    self.loop.at(self.loop.now + meaning.delay, lambda: self.put(row))
+                else:
+                    self.put(row)
             self.loop.at(self.soon(), answered)
 
         def answered() -> None:

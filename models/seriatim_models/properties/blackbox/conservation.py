@@ -718,7 +718,7 @@ def _was_due(birth: Birth, look: Depth | None) -> bool:
     asked, sent = birth.sent, birth.confirmed
     delay = nanoseconds(asked.event.args.get("delay")) if asked is not None else 0
     if look is None or not delay:
-        return True
+        return not (asked and asked.event.dead)  # with a delay that nobody knows it may wait still
     there, now = None if sent is None else answered(sent.event), look.event.t
     return there is not None and now is not None and there + delay <= now
 

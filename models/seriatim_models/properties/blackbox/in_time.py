@@ -149,9 +149,9 @@ class InTimeState(msgspec.Struct):
 
 
 class InTime(SequentialProperty[InTimeState]):
-    """P26. A case is a message that was published with a `delay`, in milliseconds, and given to somebody; and one whose
-    `ttl` was over when somebody was given one of its queue, or none; and one that was given again, unsettled, in a
-    queue that declares how long a `lease` is, in milliseconds.
+    """P26. A case is a message that has a `delay`, in milliseconds, of its own or its queue's, and is given; and one
+    whose `ttl` was over when somebody was given one of its queue, or none; and one that was given again, unsettled,
+    in a queue that declares how long a `lease` is, in milliseconds.
 
     It is early if it is recorded less than the delay after its publish began, and late if it was taken more than the
     time to live after that was answered (`answered`, if its end was written down later): polled for, or given to a
@@ -314,8 +314,8 @@ class InTime(SequentialProperty[InTimeState]):
             else:
                 tally.tested += 1
                 why = (
-                    f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after its publish began, which "
-                    f"asked for a delay of {_ms(message.delay)}"
+                    f"{event.m} was given at event {event.i}, {_ms(event.t - begun)} after its publish began, though "
+                    f"it has a delay of {_ms(message.delay)}"
                 )
                 tally.report_violation(why, each_once([state.ticks.get(event.q), asked, event]))
         if message.answer is not None:
