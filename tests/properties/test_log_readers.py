@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from seriatim_models.conformance.lint import lint
 from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding, Verdict
@@ -237,3 +238,52 @@ def test_a_reader_leaves_out_what_a_publish_under_way_returns_later(
     events = [Event(i=n, t=n, q="q", **line) for n, line in enumerate(lines[:end])]
     finding = LogReader().check(events)
     assert finding.verdict is (Verdict.INCONCLUSIVE if lost else verdict), finding.explanation
+
+
+def restarted(start: int, *, group: str, args: dict[str, object]) -> list[Event]:
+    """A reader is given 0 to 3 and commits that it reads 4 next; another one goes on at `start`."""
+    events = [
+        Event(i=n, t=n, ev="publish", ph="ok", q="q", m=f"m{n}", pos=n, op=n) for n in range(8)
+    ]
+
+    def add(ev: str, ph: str, **fields: Any) -> None:
+        i = len(events)
+        events.append(Event(i=i, t=i, ev=ev, ph=ph, **fields))
+
+    for by, positions in (("a", range(4)), ("b", range(start, 8))):
+        add("consume", "ok", q="q", conn=by, ctag=group)
+        for pos in positions:
+            add("deliver", "", q="q", conn=by, ctag=group, m=f"m{pos}", pos=pos)
+        if by == "a":
+            add("commit", "invoke", q="q", conn=by, ctag=group, pos=4, op=9, args=args)
+            add("commit", "ok", q="q", conn=by, ctag=group, pos=4, op=9, args=args)
+            add("conn_close", "ok", conn=by)
+    return events
+
+
+NEXT: dict[str, object] = {"committed": "next"}
+
+
+@pytest.mark.parametrize(
+    ("start", "group", "args", "violates", "hint"),
+    [
+        (4, "g", NEXT, False, ""),
+        (2, "g", NEXT, True, ""),  # behind the commit
+        (0, "g", NEXT, True, ""),  # the commit went back by itself
+        (6, "g", NEXT, True, ""),  # ahead of it
+        (5, "g", NEXT, True, ""),
+        (5, "g", {}, False, "undeclared-commit"),  # 4 may be what it was done with
+        (2, "g", {}, True, "undeclared-commit"),
+        (2, "", NEXT, False, "no-group"),
+        (6, "", NEXT, False, "no-group"),
+    ],
+)
+def test_who_goes_on_for_another_one_begins_at_its_commit(
+    start: int, group: str, args: dict[str, object], violates: bool, hint: str
+) -> None:
+    """As far as is recorded that it is of the same group, and what a commit means; else lint says what is missing."""
+    events = restarted(start, group=group, args=args)
+    found = LogReader().check(list(complete(events)))
+    assert (found.verdict is Verdict.VIOLATED) is violates
+    hints = {h.id for h in lint(events)} & {"no-group", "undeclared-commit"}
+    assert hints == ({hint} if hint else set())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, complete
+from seriatim_models.history.complete import EXACT, SETTLES, began, complete
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -78,10 +78,8 @@ class _Lint:
         elif ev in SETTLES:
             if event.ms is None:
                 self.count("unknown-tag", event)
-        elif ev == "declare" and "delay" in event.args and not event.args.get("passive"):
-            delay = event.args["delay"]
-            if self._delays.setdefault(event.q, delay) != delay:
-                self.count("changed-delay", event)
+        elif ev in ("declare", "commit"):
+            self._meaning(event)
         elif ev == "note" and isinstance(event.args.get("depth"), int):
             self._depth[event.q] = event
         elif acquires(event):
@@ -113,6 +111,16 @@ class _Lint:
             if event.ev == "conn_drop":
                 self.count("drops", event)
 
+    def _meaning(self, event: Event) -> None:
+        """What a queue or a commit should declare, and does not."""
+        if event.ev == "commit":
+            if began(event) and "committed" not in event.args:
+                self.count("undeclared-commit", event)
+        elif "delay" in event.args and not event.args.get("passive"):
+            delay = event.args["delay"]
+            if self._delays.setdefault(event.q, delay) != delay:
+                self.count("changed-delay", event)
+
     def _publish(self, event: Event) -> None:
         self._published.add(event.m)
         self._queues.setdefault(event.q, event)
@@ -142,6 +150,8 @@ class _Lint:
             self.count("no-prefetch", event)
         if not event.q:
             self.count("no-queue", event)
+        if event.pos is not None and not event.ctag:
+            self.count("no-group", event)
         if not event.autoack and event.pos is None:
             self._unsettled.append(event)
         if event.redelivered or (event.attempt or 1) > 1:
@@ -199,6 +209,10 @@ SENTENCES = {
     "unknown-tag": "settlements of tags that the recording does not know",
     "no-flag": "deliveries without the flag redelivered",
     "no-prefetch": "deliveries without a prefetch: nothing bounds when they were acquired",
+    "no-group": "deliveries of a log to a reader that names no group (ctag): whether it goes on for another one that "
+    "stopped or ended is not known (P15)",
+    "undeclared-commit": "commits that do not say what their position means (committed): what begins behind one is a "
+    "violation only if both meanings forbid it (P15)",
     "changed-delay": "queues declared anew with another delay: which one a message has is not known",
     "no-queue": "deliveries of which no consume names the queue",
     "not-drained": "queues not seen empty at the end: nothing can be called lost",

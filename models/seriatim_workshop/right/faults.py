@@ -608,8 +608,14 @@ FAULTS: tuple[PlantedFault, ...] = (
     PlantedFault(SkipsPositions, {"compacts": False}, "the publish of that position must be known, and who reads"),
     PlantedFault(RepeatsPositions, {}, "a member that has just begun may go back"),
     PlantedFault(SwapsPositions, {}, "a member that has just begun may go back"),
-    PlantedFault(LosesCommits, {"members": 2}, "seen only by who begins to read after the commit was answered"),
-    PlantedFault(CommitsTooFar, {"members": 2, "compacts": False}, "as for a lost commit"),
+    PlantedFault(
+        LosesCommits, {"members": 2},
+        "seen only by who begins to read after the commit was answered, of the same group (`ctag`)",
+    ),
+    PlantedFault(
+        CommitsTooFar, {"members": 2, "compacts": False},
+        "as for a lost commit; by one position only where a commit says what it means (`committed`)",
+    ),
     PlantedFault(InventsRecords, {}, "only what is read is seen"),
     PlantedFault(WrongPartition, {"parts": 2}, "its positions are not compared with what was published where"),
     PlantedFault(LosesRows, {"kind": "fifo"}, "a poll of unknown outcome may have taken it"),
