@@ -21,12 +21,18 @@ from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.causes import causes
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
+from seriatim_workshop.right.drawing import history
+from seriatim_workshop.right.faults import FAULTS, faulty
+from seriatim_workshop.right.judging import completed
 
 DATA = Path(__file__).parent.parent / "data"
 NAMES = {
     "strict-qpid", "amqp-0-9-1-4.7", "rabbit-classic", "rabbit-quorum", "at-least-once-log", "unordered-lease",
     "fifo-adt", "sqs-standard", "sqs-fifo", "kafka", "nsq", "jms-queue", "postgres-skip-locked", "jetstream-workqueue",
+    "pulsar-shared", "pulsar-key-shared", "pulsar-failover",
 }  # fmt: skip
+PULSAR = {"pulsar-shared", "pulsar-key-shared", "pulsar-failover"}
+"""What may come again after it was settled, and has one holder."""
 AGAIN = {"sqs-standard", "nsq", "jetstream-workqueue"}
 """What may come again after it was settled, without order."""
 LIKELY = {"jms-queue", "kafka", "at-least-once-log"}
@@ -76,10 +82,13 @@ def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
         ("", NAMES),
         ("tail", NAMES - {"strict-qpid", "rabbit-classic"}),
         ("late", NAMES - {"strict-qpid", "rabbit-classic"}),
-        ("after-ack", {"unordered-lease", "at-least-once-log", *AGAIN, "kafka"}),
+        ("after-ack", {"unordered-lease", "at-least-once-log", *AGAIN, "kafka", *PULSAR}),
         ("doubles", {"unordered-lease", "at-least-once-log", *AGAIN, "kafka"}),
         ("loses", set()),
-        ("unmarked", {"unordered-lease", "fifo-adt", "postgres-skip-locked", *AGAIN, *LIKELY}),
+        (
+            "unmarked",
+            {"unordered-lease", "fifo-adt", "postgres-skip-locked", *AGAIN, *LIKELY, *PULSAR},
+        ),
     ],
 )
 def test_a_fault_rules_out_who_promises_otherwise(fault: str, kept: set[str]) -> None:
@@ -116,6 +125,36 @@ def test_one_cause_is_shown_once_and_the_first_violation_first() -> None:
     found = [p.check([sent, *doubled, *alive]) for p in ORACLE]
     [cause] = causes(found)
     assert {f.property for f in cause} == {"P2", "P3"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "profile", "id"),
+    [
+        ("loses-publishes", "pulsar-shared", "P1"),
+        ("invents", "pulsar-shared", "P1"),
+        ("gives-held", "pulsar-shared", "P2"),
+        ("enqueues-twice", "pulsar-shared", "P2"),
+        ("wrong-group", "pulsar-key-shared", "P23"),
+        ("reorders", "pulsar-failover", "P4"),
+        ("not-alone", "pulsar-failover", "P10"),
+        ("accepts-second", "pulsar-failover", "P10"),
+    ],
+)
+def test_a_mistake_of_a_subscription_is_a_violation_of_its_profile(
+    fault: str, profile: str, id: str
+) -> None:
+    """The same systems, right, keep it."""
+    (planted,) = [f for f in FAULTS if f.name == fault]
+    found = set()
+    for seed in range(25):
+        meaning, events, happened = faulty(planted, seed)
+        properties = PROFILES[profile].properties
+        if happened:
+            judged = completed(events)
+            found |= {p.id for p in properties if p.check(judged).verdict is Verdict.VIOLATED}
+        right = completed(history(meaning))
+        assert not [p for p in properties if p.check(right).verdict is Verdict.VIOLATED]
+    assert id in found
 
 
 GOOD = """
