@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from seriatim_models.history.complete import IMPLIES_NOTHING
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import kinds_missing, missing_kinds
 
@@ -278,7 +279,10 @@ def left_open(prop: AnyProperty, finding: Finding, kinds: Collection[str]) -> Fi
     A violation stands: it is one whatever else happened. But what a property that reads one of them was not shown may
     be a violation, so it is not ok.
     """
-    if finding.verdict is Verdict.VIOLATED or finding.explanation or prop.reads.isdisjoint(kinds):
+    if finding.verdict is Verdict.VIOLATED or finding.explanation:
+        return finding
+    # What is implied of the events that it reads may rest on others that it does not.
+    if prop.reads.isdisjoint(kinds) and IMPLIES_NOTHING.issuperset(kinds):
         return finding
     return msgspec.structs.replace(
         finding,
