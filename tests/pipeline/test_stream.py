@@ -64,6 +64,65 @@ def test_equal_to_a_batch_audit_and_idempotent(spark: Any, tmp_path: Path) -> No
     assert [r.run for r in again.report().runs] == ["mixed", "new", events[0].run]
 
 
+def test_a_batch_that_is_killed_again_and_again_goes_on(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of many files is judged in steps, and goes on behind the last step that was done."""
+    from seriatim_models.pipeline.stream import streaming as module
+
+    monkeypatch.setattr(module, "BYTES", 1)
+    (tmp_path / "in").mkdir()
+    events = first_events("rabbit-classic-lockstep", 3000)
+    for n in range(3):
+        path = tmp_path / "in" / f"{2 - n}.jsonl"  # those that changed first are first
+        write_history(path, events[1000 * n : 1000 * n + 1000], Header(run="r"))
+        os.utime(path, (100 + n, 100 + n))
+    advance = module.Stream._advance
+
+    for begun in range(3):
+        stream = module.Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX)
+        rows = [(f"file:{tmp_path}/in/{n}.jsonl", 100 + 2 - n) for n in range(3)]
+        files = spark.createDataFrame(rows, "path string, changed long")
+        steps = list[int]()
+
+        def one_step(self: Any, number: int, some: Any, final: bool, of: list[int] = steps) -> None:
+            if of:
+                raise KeyboardInterrupt
+            of.append(len(some))
+            advance(self, number, some, final)
+
+        monkeypatch.setattr(module.Stream, "_advance", one_step)
+        if begun < 2:
+            with pytest.raises(KeyboardInterrupt):
+                stream._batch(files, 0)
+            assert stream.state.batch == -1
+        else:
+            stream._batch(files, 0)
+            assert stream.state.batch == 0
+        assert steps == [1]
+        assert len(stream._known()) == begun + 1
+    monkeypatch.setattr(module.Stream, "_advance", advance)
+    audit_paths([tmp_path / "in"], engine="spark", out=tmp_path / "batch")
+    equal(tmp_path / "out", tmp_path / "batch")
+
+
+def test_steps_grow(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a stream that lives judges many runs side by side, as soon as it has been seen to live."""
+    from seriatim_models.pipeline.stream import streaming as module
+
+    monkeypatch.setattr(module, "BYTES", 10)
+    (tmp_path / "in").mkdir()
+    stream = module.Stream(spark, tmp_path / "in", tmp_path / "out", BLACKBOX)
+    side_by_side = spark.sparkContext.defaultParallelism
+    paths = [tmp_path / "in" / f"{n:03d}.jsonl" for n in range(10 * side_by_side)]
+    for path in paths:
+        path.write_text("x" * 10)
+    steps = stream._steps([(str(path), 0) for path in paths])
+    assert [len(step) / side_by_side for step in steps] == [1, 2, 4, 3]
+    assert [path for step in steps for path, _ in step] == list(map(str, paths))
+    assert stream._steps([]) == [[]]
+
+
 def test_rejects_an_output_inside_what_is_watched(spark: Any, tmp_path: Path) -> None:
     from seriatim_models.pipeline.stream.streaming import Stream
 

@@ -66,6 +66,9 @@ LOOK = 20
 """Looking whether files changed takes at most one part in so many of the time."""
 FILES = 64
 """Files of one batch at most."""
+BYTES = 4 * 2**20
+"""Bytes of the files that are judged together first, for each processor, unless one file has more: some seconds of
+work. What is killed more often than it can judge so much never gets on."""
 OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
 """New objects between two runs of Python's garbage collector while a run is updated: those of about 100,000 events."""
 
@@ -229,6 +232,8 @@ class Stream:
         self._files = take_along(self.properties)
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
+        self._room = BYTES * spark.sparkContext.defaultParallelism
+        """Bytes of the files of the next step."""
         self._busy = threading.Lock()
         self._broken: PipelineError | None = None
         """Why the last batch that Spark brought could not be judged."""
@@ -318,10 +323,30 @@ class Stream:
             rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
             known = self._known()
             try:
-                self._advance(number, sorted(r for r in rows if r[0] not in known), final=False)
+                steps = self._steps([r for r in rows if r[0] not in known])
+                for step in steps[:-1]:  # the batch is not done with them, and may come again
+                    self._advance(self.state.batch, step, final=False)
+                self._advance(number, steps[-1], final=False)
             except PipelineError as error:
                 self._broken = error  # Spark keeps no more than the text of it
                 raise
+
+    def _steps(self, files: list[tuple[str, int]]) -> list[list[tuple[str, int]]]:
+        """The files of a batch as they are judged together, those first that changed first; at least one step.
+
+        What a step came to is kept: killed in the middle, a stream goes on behind its last step. Each has room for
+        twice as much as the one before: the fewer there are, the more runs are judged side by side.
+        """
+        steps, size = [list[tuple[str, int]]()], 0
+        for path, at in sorted(files, key=lambda file: (file[1], file[0])):
+            of = max(fingerprint(path)[0], 0)
+            if steps[-1] and size + of > self._room:
+                steps.append([])
+                size = 0
+                self._room *= 2
+            steps[-1].append((path, at))
+            size += of
+        return [sorted(step) for step in steps]
 
     def _final(self) -> None:
         """Read what waits, without waiting any longer."""
@@ -359,7 +384,8 @@ class Stream:
             ][:FILES]
             self._missed, self._looked_after = missed, self.state.batch
             if left or any(self._changed()):
-                self._advance(self.state.batch, left, final=False)
+                for step in self._steps(left):
+                    self._advance(self.state.batch, step, final=False)
             return bool(left)
 
     def _hidden(self, path: str) -> bool:
