@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import NoReturn
 
@@ -73,7 +74,7 @@ def in_a_word(kind: type[BaseException], error: BaseException, where: TracebackT
     code = _code(type(interrupt))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it is being ended
-    os.write(2, WORDS[code])
+    _say(code)
     raise SystemExit(code)
 
 
@@ -87,5 +88,10 @@ def _at_once(what: sys.UnraisableHookArgs) -> None:
 
 def leave(code: int) -> NoReturn:
     """End this process at once."""
-    os.write(2, WORDS[code])
+    _say(code)
     os._exit(code)
+
+
+def _say(code: int) -> None:
+    with suppress(OSError):  # closed, or full: the exit code says it, too
+        os.write(2, WORDS[code])

@@ -47,6 +47,7 @@ def main(starter: str, grace: str, *arguments: str) -> int:
 
     `starter` is the process that started this one, which may be gone before the first line here.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, nobody would learn how a child ended
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     parent = int(starter)
     libc = ctypes.CDLL(None)

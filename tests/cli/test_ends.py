@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.cli.running import checked_output
 from seriatim_models.explorer.search.child_process import processes
 
 DATA = Path(__file__).parent.parent / "data"
@@ -48,6 +50,41 @@ def test_a_closed_pipe_is_exit_2_and_no_verdict(what: str) -> None:
     assert ended.returncode == 2, "1 would mean that a property is violated"
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["full", "closed pipe"])
+def test_nobody_who_reads_messages_costs_no_verdict(how: str, tmp_path: Path) -> None:
+    """Progress and sentences are on standard error; the table is on standard output, the file is written."""
+    read, write = os.pipe()
+    os.close(read)
+    if how == "full":
+        os.close(write)
+        write = os.open("/dev/full", os.O_WRONLY)
+    check = ["check", "immediate-race", "--jobs", "1", "--json", str(tmp_path / "v.json")]
+    ended = subprocess.run([*COMMAND, *check], stdout=subprocess.PIPE, stderr=write, text=True)
+    assert (ended.returncode, (tmp_path / "v.json").exists()) == (0, True)
+    assert "immediate-race" in ended.stdout
+    wrong = subprocess.run([*COMMAND, "check", "nothing"], stdout=subprocess.PIPE, stderr=write)
+    os.close(write)
+    assert wrong.returncode == 2
+
+
+def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
+    """As one that is shared with a program which made it so: what does not fit now was an error."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(write, b"." * 4096):
+            pass
+    reader = threading.Timer(0.3, os.read, (read, 2**20))
+    reader.start()
+    output = checked_output(write)
+    output.write(b"x" * 10)
+    output.flush()
+    reader.join()
+    assert os.read(read, 2**20) == b"x" * 10
+    os.close(read)
+    os.close(write)
 
 
 def catches(pid: int, number: int) -> bool:

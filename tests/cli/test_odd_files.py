@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -167,14 +168,29 @@ def test_a_draft_that_somebody_else_left_is_not_written_through(tmp_path: Path) 
 
 
 def test_what_the_machine_lacks_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Py4JNetworkError(Exception):
         pass
 
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    monkeypatch.chdir(deleted)
+    deleted.rmdir()
     for error, code, sentence in (
         (MemoryError(), 2, "more memory than there is"),
         (OSError(28, "No space left on device", "f"), 2, "f: No space left on device"),
+        (FileNotFoundError(2, "No such file or directory"), 2, "has been deleted"),
+        (FileNotFoundError(2, "No such file", "f"), 2, "f: No such file"),
+        (RuntimeError("can't start new thread"), 2, "more threads and processes than"),
+        (BrokenProcessPool("x"), 2, "a process that worked for this one was killed"),
+        (
+            ImportError("bad install\n\nOriginal error was: x.so: failed to map segment"),
+            2,
+            "more memory than",
+        ),
+        (ImportError("cannot import name 'x'"), 70, "a fault of seriatim itself"),
+        (RuntimeError("x"), 70, "a fault of seriatim itself"),
         (Py4JNetworkError("x"), 2, "its Java process has ended"),
         (UsageError("wrong"), 2, "wrong"),
         (ValueError("x"), 70, "a fault of seriatim itself"),

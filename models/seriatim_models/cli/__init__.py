@@ -29,7 +29,7 @@ from seriatim_models.cli.listing import listing
 from seriatim_models.cli.matrix import matrix
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.record import lint, record
-from seriatim_models.cli.running import checked_outputs, run_command
+from seriatim_models.cli.running import checked_process, run_command
 from seriatim_models.cli.show import show
 from seriatim_models.cli.stream import stream
 from seriatim_models.cli.tour import tour
@@ -100,7 +100,7 @@ app.add_command(hidden, "museum")  # what the command was called first
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    checked_outputs()
+    checked_process()
     code = run(arguments)
     if code in WORDS:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what it started is being ended

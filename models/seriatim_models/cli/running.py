@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import re
+import select
 import shutil
 import signal
 import sys
@@ -15,6 +16,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any, cast
 
 import rich_click as click
 
@@ -29,6 +31,8 @@ INTERNAL_ERROR = 70
 USAGE = 2
 IN_TASK = re.compile(r"^seriatim_models\.pipeline\.errors\.PipelineError: (.+)$", re.MULTILINE)
 """A sentence in the traceback of a Spark task."""
+NO_ROOM = re.compile("failed to map segment|[Cc]annot allocate memory")
+"""What a compiled module says that finds no memory; numpy packs it into two pages of advice."""
 NAME_MAX = 4096
 """Characters of a word that is shown whole in a sentence: no path has more."""
 
@@ -37,28 +41,52 @@ _handle, _kill = signal.signal, os.kill
 
 
 class OutputError(Exception):
-    """Standard output or standard error took no more. No `OSError`: libraries end the process with code 1 at those."""
+    """Standard output took no more. No `OSError`: libraries end the process with code 1 at those."""
 
 
 class _Output(io.FileIO):
-    """A standard stream whose failures are `OutputError`."""
+    """Standard output, whose failures are `OutputError`; one that takes nothing just now is waited for."""
 
     # Any: the buffer protocol has no name in the type system of this Python version
-    def write(self, data: object) -> int:
+    def write(self, data: Any) -> int:
         try:
-            return super().write(data)  # type: ignore[arg-type]  # see above
+            # None: whoever shares the terminal or the pipe has made it one that does not wait.
+            while (written := cast("int | None", super().write(data))) is None:
+                select.select([], [self.fileno()], [])
         except OSError as error:
-            raise OutputError(error.errno, error.strerror) from error
+            return self.failed(error, memoryview(data).nbytes)
+        return written
+
+    def failed(self, error: OSError, size: int) -> int:
+        """Do what is due when `size` bytes cannot be written: how many count as written."""
+        raise OutputError(error.errno, error.strerror) from error
 
 
-def checked_outputs() -> None:
-    """Replace standard output and standard error by streams that raise `OutputError`. For a process of its own.
+class _StandardError(_Output):
+    """Standard error: who does not read it loses what is said there, and no verdict."""
 
-    Sizes of the terminal that are no numbers are forgotten: rich ends at some.
+    def failed(self, error: OSError, size: int) -> int:
+        """From now on it goes nowhere."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+        return size
+
+
+def checked_output(number: int) -> io.BufferedWriter:
+    """A stream to this file descriptor: standard error is 2, all others are as standard output is."""
+    kind = _StandardError if number == 2 else _Output
+    return io.BufferedWriter(kind(number, "wb", closefd=False))
+
+
+def checked_process() -> None:
+    """Replace standard output by a stream that raises `OutputError`, standard error by one that never fails. For a
+    process of its own.
+
+    Sizes of the terminal that are none are forgotten. And SIGCHLD has its usual meaning: where it is ignored, every
+    child seems to have ended well.
     """
-    for name in ("COLUMNS", "LINES"):
-        if not re.fullmatch(r"[0-9]{1,9}", os.environ.get(name, "")):
-            os.environ.pop(name, None)
+    forget_odd_sizes()
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        _handle(signal.SIGCHLD, signal.SIG_DFL)
     for number, name in ((1, "stdout"), (2, "stderr")):
         before = getattr(sys, name)
         if (
@@ -69,14 +97,21 @@ def checked_outputs() -> None:
             continue
         with suppress(OSError, ValueError):
             before.flush()
-        raw = _Output(before.fileno(), "wb", closefd=False)
-        lines = raw.isatty() or name == "stderr"
+        raw = checked_output(before.fileno())
+        lines = before.isatty() or name == "stderr"
         # Encodings without the character are left: Latin-1, that of a Windows console, ASCII.
         errors = "backslashreplace" if before.errors == "strict" else before.errors
-        text = io.TextIOWrapper(
-            io.BufferedWriter(raw), before.encoding, errors, line_buffering=lines
-        )
+        text = io.TextIOWrapper(raw, before.encoding, errors, line_buffering=lines)
         setattr(sys, name, text)
+
+
+def forget_odd_sizes() -> None:
+    """Forget sizes of the terminal that are no numbers, at some of which rich ends, and those that no terminal has: a
+    line would be as long.
+    """
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch(r"[0-9]{1,4}", os.environ.get(name, "")):
+            os.environ.pop(name, None)
 
 
 @contextmanager
@@ -169,7 +204,9 @@ def _surroundings(error: BaseException) -> str:
         return str(why)
     if isinstance(error, ModuleNotFoundError):
         return lacking(error) or ""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (
+        isinstance(error, ImportError) and NO_ROOM.search(message_of(error))
+    ):
         return "this takes more memory than there is"
     if isinstance(error, EOFError) and str(error).startswith(("marshal data", "EOF read where")):
         # Up to 3.13, Python keeps the half that found room on a full disk.
@@ -179,6 +216,12 @@ def _surroundings(error: BaseException) -> str:
         return (
             f"{text_of(str(error).removeprefix('Symlink loop from '))}: a link that leads to itself"
         )
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "this takes more threads and processes than this user may have"
+    if type(error).__name__ == "BrokenProcessPool":
+        return "a process that worked for this one was killed, by somebody or for want of memory"
+    if isinstance(error, FileNotFoundError) and not error.filename and _without_folder():
+        return "the folder that this runs in has been deleted"
     if isinstance(error, OSError):  # what no command expected: a full disk, a name too long
         return sentence_of(error)
     if in_task := IN_TASK.search(message_of(error)):
@@ -188,15 +231,21 @@ def _surroundings(error: BaseException) -> str:
     return ""
 
 
+def _without_folder() -> bool:
+    """Whether this process has no current folder any more."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
+
+
 def _say(sentence: str) -> None:
     said = f"seriatim: {visible(shortened(sentence, NAME_MAX))}"
     if os.environ.get("COLUMNS", "").isdigit() or sys.stderr.isatty():
         width = max(shutil.get_terminal_size().columns, WIDTH_LEAST)
         said = "\n".join(_folded(line, width) for line in said.splitlines())
-    try:
-        click.echo(said, err=True)
-    except (OSError, OutputError):  # what is left of it would be written at the end, and fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    click.echo(said, err=True)
 
 
 def _folded(line: str, width: int) -> str:

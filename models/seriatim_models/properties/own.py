@@ -101,7 +101,7 @@ def raised_in_own(error: BaseException) -> str:
     what = ": ".join(filter(None, (type(error).__name__, message_of(error))))
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         code, judge = frame.f_code, frame.f_locals.get("self")
-        if os.path.realpath(code.co_filename) in FILES:
+        if _in_own_file(code.co_filename):
             return (
                 f"{code.co_filename}, line {line}, in {code.co_name} of a property of yours: {what}"
             )
@@ -109,6 +109,13 @@ def raised_in_own(error: BaseException) -> str:
         if isinstance(judge, Property) and is_own(judge):
             return f"{type(judge).__name__}, a property of yours: {what}"
     return ""
+
+
+def _in_own_file(name: str) -> bool:
+    try:
+        return bool(FILES) and os.path.realpath(name) in FILES
+    except OSError:  # the current folder, in which a name may be, has been deleted
+        return False
 
 
 def _module(where: str) -> ModuleType:
