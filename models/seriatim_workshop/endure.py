@@ -6,11 +6,12 @@ Recordings with known violations come into a folder, so many events a second, ea
 driver, with all that came of it, or one of its Python workers is killed with SIGKILL, a worker is paused with SIGSTOP
 for some seconds, or the disk that the stream keeps its state on is full for some seconds. A driver that was killed, or
 that ended because its disk was full, is begun again. In the end the stream takes what is left, and its tables must be
-those of a batch audit.
+those of batch audits, each of some runs that have come whole: recordings are made and audited while the stream runs.
+How far the stream was behind is a figure, too: in the end of a long run it must follow.
 Then a matrix with a journal, and an exhaustive campaign with its checkpoint log, are killed and starved of disk in the
 same way; their results must be those of one that ran undisturbed, and no part may be done twice.
-`DIR` (build/endure) has `memory.svg` and `figures.json`. The full disk is a tmpfs of
-its own, which takes Linux and root; where it cannot be had the figures say so.
+`DIR` (build/endure) has `memory.svg`, `figures.json` and, as they come, `samples.csv` (seconds, MiB, seconds behind).
+The full disk is a tmpfs of its own, which takes Linux and root; where it cannot be had the figures say so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -28,7 +30,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ PARTS = 4
 KILL, KILL_WORKER, PAUSE_WORKER, FILL = (
     "kill the driver", "kill a worker", "pause a worker", "fill the disk",
 )  # fmt: skip
+STARVED = "ended because the disk was full"
 GRACE = 5.0
 """Seconds that a command has to end if this process does; then it is killed, with all that came of it."""
 PAUSE = 3.0
@@ -60,11 +63,21 @@ PAUSE = 3.0
 FULL = 8.0
 """Seconds that the disk is full, if the process does not end before."""
 DISK = 1024
-"""Megabytes of the disk, far more than a stream keeps."""
+"""Megabytes of the disk beside what a stream keeps of its events."""
+KEPT = 34
+"""Bytes of the disk for each event: twice what a stream keeps of those that `generate` makes."""
+SLICE = 8
+"""Runs of one batch audit."""
+FOLLOWS = 60.0
+"""Seconds of events that a stream may be behind, in the median of the last quarter of a long run."""
 GROWTH = 1.5
 """So many times what it had in the second quarter of a run may the stream have in the last: more is a leak."""
 LONG = 300.0
-"""Seconds from which on memory is judged: before, Java's heap still grows to its working size."""
+"""Seconds from which on memory and delay are judged: before, Java's heap still grows to its working size."""
+JUDGED = re.compile(rb"^batch \d+: ([\d,]+) files?,", re.MULTILINE)
+"""What a stream says after each batch: files so far."""
+TAIL = 2**20
+"""Bytes at the end of what it said in which the last of these lines is looked for."""
 MATRIX = ("matrix", "pull", "--depth", "2", "--jobs", "2")
 """A minute on two cores: what is over sooner is not disturbed."""
 CAMPAIGN = "consumer-priorities"
@@ -168,14 +181,14 @@ class Disturbed:
         self.disk.free()
         self.starved = True
         if ended:
-            self.again_after_starving(ended)
+            self.again_after(ended, STARVED)
 
-    def again_after_starving(self, ended: int) -> None:
+    def again_after(self, ended: int, why: str) -> None:
         """Begin it again, if it ended as it must. Raises `SystemExit` if not."""
-        self.faults["ended because the disk was full"] += 1
+        self.faults[why] += 1
         said = self.said()
         if ended != 2 or "this is a fault of seriatim itself" in said:
-            sys.exit(f"on a full disk a process ended with {ended}: {said}")
+            sys.exit(f"a process that {why} did so with {ended}: {said}")
         self.begin()
 
 
@@ -186,6 +199,12 @@ class Endurance(Disturbed):
         self.source, self.out = folder / "in", folder / "out"
         self.memory: list[tuple[float, float]] = []
         """Seconds since the beginning, and MiB of all processes of the stream."""
+        self.samples = folder / "samples.csv"
+        """All that is measured, as it comes: a run that is ended has these figures."""
+        self.behind: list[tuple[float, float]] = []
+        """Seconds since the beginning, and seconds of events that came and were not judged."""
+        self.judged = 0
+        """Files, as far as it said so."""
         self.begun = time.monotonic()
         stream = ["stream", str(self.source), "--out", str(self.out), "--lateness", "3600"]
         stream += ["--every", "0.5"]
@@ -195,14 +214,27 @@ class Endurance(Disturbed):
         """Begin it; without anything else it does not end by itself."""
         super().begin(*(more or ("--idle", "36000")))
 
-    def measure(self) -> None:
-        """Note how much memory all of them have."""
+    def measure(self, fed: int) -> None:
+        """Note how much memory all of them have, and how far they are behind, of so many files."""
         pages = 0
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 pages += int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         mib = pages * os.sysconf("SC_PAGE_SIZE") / MIB
-        self.memory.append((time.monotonic() - self.begun, mib))
+        now = time.monotonic() - self.begun
+        self.memory.append((now, mib))
+        with self._log.open("rb") as said:
+            said.seek(max(self._log.stat().st_size - TAIL, 0))
+            for files in JUDGED.findall(said.read()):
+                self.judged = max(self.judged, int(files.replace(b",", b"")))
+        self.behind.append((now, PART * (fed - self.judged)))
+        with self.samples.open("a", encoding="utf-8") as file:
+            file.write(f"{now:.1f},{mib:.0f},{self.behind[-1][1]:g}\n")
+
+    def go_on(self) -> None:
+        """Begin it again if it ended, as where a worker was killed. Raises `SystemExit` if not by a sentence."""
+        if (ended := self.process.poll()) is not None:
+            self.again_after(ended, "ended by itself")
 
     def finish(self) -> None:
         """Take all that is left. Raises `SystemExit` if the stream says that something is wrong with it."""
@@ -212,19 +244,22 @@ class Endurance(Disturbed):
             sys.exit(f"the stream ended with {self.process.returncode}: {self.said()}")
 
 
-def made_parts(folder: Path, seconds: float, rate: int, seed: int) -> list[Path]:
-    """The recordings, several files to each run, ready to be moved."""
-    parts = []
-    for n in range(max(round(seconds / PART / PARTS), 1)):
-        run = folder / str(n)
-        generate(run, int(rate * PART * PARTS), queues=20, seed=seed + n, run=f"run-{n:05d}")
-        (whole,) = run.glob("*.parquet")
-        rows = pq.read_table(whole)
-        size = -(-rows.num_rows // PARTS)
-        for k in range(PARTS):
-            parts.append(run / f"{k}.of")
-            pq.write_table(rows.slice(k * size, size), parts[-1])
-        whole.unlink()
+def runs_of(seconds: float) -> int:
+    """How many runs come in so many seconds."""
+    return max(round(seconds / PART / PARTS), 1)
+
+
+def made_parts(folder: Path, n: int, rate: int, seed: int) -> list[Path]:
+    """The recordings of one run, several files, ready to be moved."""
+    run = folder / str(n)
+    generate(run, int(rate * PART * PARTS), queues=20, seed=seed + n, run=f"run-{n:05d}")
+    (whole,) = run.glob("*.parquet")
+    rows = pq.read_table(whole)
+    size = -(-rows.num_rows // PARTS)
+    parts = [run / f"{k}.of" for k in range(PARTS)]
+    for k, part in enumerate(parts):
+        pq.write_table(rows.slice(k * size, size), part)
+    whole.unlink()
     return parts
 
 
@@ -240,31 +275,82 @@ def drawn(memory: list[tuple[float, float]]) -> str:
     )
 
 
-def differing(one: Path, other: Path) -> list[str]:
-    """The names of the tables of two audits that differ."""
-    mine, theirs = tables.read(one), tables.read(other)
+def differing(one: Path, others: Sequence[Path]) -> list[str]:
+    """The names of the tables of one audit that differ from those of others, each of other runs, together."""
+    theirs: dict[str, list[str]] = {}
+    for folder in others:
+        for name, rows in tables.read(folder).items():
+            theirs.setdefault(name, []).extend(map(repr, rows.to_pylist()))
     return [
         name
-        for name, rows in mine.items()
-        if sorted(map(repr, rows.to_pylist())) != sorted(map(repr, theirs[name].to_pylist()))
+        for name, rows in tables.read(one).items()
+        if sorted(map(repr, rows.to_pylist())) != sorted(theirs[name])
     ]
 
 
-def feed(parts: list[Path], into: Path, stopped: threading.Event) -> None:
-    """Move a part into the folder every so many seconds."""
-    for n, path in enumerate(parts):
-        path.touch()
-        path.rename(into / f"{n:05d}.parquet")
-        if stopped.wait(PART):
-            return
+class Feeder(threading.Thread):
+    """Makes the recordings, one run ahead, and moves a part of them into the folder every so many seconds."""
+
+    def __init__(self, made: Path, into: Path, runs: int, rate: int, seed: int) -> None:
+        super().__init__(daemon=True)
+        self._made, self._into, self._runs, self._rate, self._seed = made, into, runs, rate, seed
+        self.stopped = threading.Event()
+        self.fed: list[Path] = []
+        self.late = 0.0
+        """Seconds that the latest part came after its time."""
+        self._first = made_parts(made, 0, rate, seed)
+
+    def run(self) -> None:
+        begun, parts = time.monotonic(), self._first
+        for n in range(self._runs):
+            following = list[Path]()
+            for part in parts:
+                due = begun + PART * len(self.fed)
+                if self.stopped.wait(max(due - time.monotonic(), 0.0)):
+                    return
+                self.late = max(self.late, time.monotonic() - due)
+                part.touch()
+                self.fed.append(part.rename(self._into / f"{len(self.fed):05d}.parquet"))
+                if not following and n + 1 < self._runs:
+                    following = made_parts(self._made, n + 1, self._rate, self._seed)
+            parts = following
+        self.stopped.wait(max(begun + PART * len(self.fed) - time.monotonic(), 0.0))
+
+
+class Auditor(threading.Thread):
+    """Audits the runs that have come whole, some at a time, and keeps the tables only."""
+
+    def __init__(self, feeder: Feeder, out: Path) -> None:
+        super().__init__(daemon=True)
+        self._feeder, self._out = feeder, out
+        self.audits: list[Path] = []
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            properties, begin, ended = PROFILES["any"].properties, 0, False
+            while not (ended and begin == len(self._feeder.fed)):
+                ended = not self._feeder.is_alive()  # asked before the files are counted
+                fed = self._feeder.fed[begin : begin + SLICE * PARTS]
+                if not fed or not (ended or len(fed) == SLICE * PARTS):
+                    time.sleep(0.5)
+                    continue
+                out = self._out / f"{len(self.audits):04d}"
+                audit_paths(fed, engine="spark", properties=properties, out=out)
+                for chunk in (p for p in out.iterdir() if not p.name.startswith("tables")):
+                    shutil.rmtree(chunk) if chunk.is_dir() else chunk.unlink()
+                self.audits.append(out)
+                begin += len(fed)
+        except BaseException as error:  # of a thread it would be lost
+            self.error = error
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[SmallDisk | None]:
+def small_disk(folder: Path, megabytes: int = DISK) -> Iterator[SmallDisk | None]:
     """A disk of its own at a folder, or None where there can be none."""
     folder.mkdir(parents=True)
     try:
-        disk = SmallDisk(folder, DISK)
+        disk = SmallDisk(folder, megabytes)
         with disk:
             yield disk
     except Fault as why:
@@ -275,42 +361,55 @@ def small_disk(folder: Path) -> Iterator[SmallDisk | None]:
 def endure(folder: Path, seconds: float, rate: int, seed: int) -> Figures:
     """Run the stream and compare it; returns the figures. `folder` is made anew."""
     (folder / "in").mkdir(parents=True)
-    parts = made_parts(folder / "made", seconds, rate, seed)
-    stopped = threading.Event()
-    with small_disk(folder / "out") as disk:
+    runs = runs_of(seconds)
+    events = int(rate * PART * PARTS) * runs
+    feeder = Feeder(folder / "made", folder / "in", runs, rate, seed)
+    auditor = Auditor(feeder, folder / "batch")
+    with small_disk(folder / "out", DISK + events * KEPT // MIB) as disk:
         run = Endurance(folder, seed, disk)
-        feeder = threading.Thread(target=feed, args=(parts, run.source, stopped), daemon=True)
         feeder.start()
+        auditor.start()
         following = time.monotonic() + run.chance.uniform(15, 30)
         try:
             while feeder.is_alive():
-                run.measure()
+                run.measure(len(feeder.fed))
+                run.go_on()
                 if time.monotonic() > following:
                     run.fault(KILL, KILL_WORKER, PAUSE_WORKER, FILL)
                     following = time.monotonic() + run.chance.uniform(15, 40)
                 time.sleep(0.5)
+            fed = time.monotonic()
             run.finish()
+            left = time.monotonic() - fed
         finally:
-            stopped.set()
+            feeder.stopped.set()
             run.stop()
         (folder / "memory.svg").write_text(drawn(run.memory), encoding="utf-8")
-        properties = PROFILES["any"].properties
-        audit_paths([run.source], engine="spark", properties=properties, out=folder / "batch")
-        differ = differing(run.out if disk is None else disk.seen, folder / "batch")
-    whole = run.memory[-1][0]
-    quarter = [
-        statistics.median(m for t, m in run.memory if int(4 * t / (whole + 1)) == q) for q in (1, 3)
-    ]
+        auditor.join()
+        if auditor.error is not None:
+            raise auditor.error
+        differ = differing(run.out if disk is None else disk.seen, auditor.audits)
     return {
         "seconds": seconds,
-        "events": int(rate * PART * PARTS) * len(parts) // PARTS,
+        "events": events,
         "faults": dict(run.faults),
         "full disk": "tried" if disk is not None else "needs Linux and root",
         "most MiB": round(max(m for _, m in run.memory)),
-        "MiB in the second quarter": round(quarter[0]),
-        "MiB in the last quarter": round(quarter[1]),
+        "MiB in the second quarter": round(in_quarter(run.memory, 1)),
+        "MiB in the last quarter": round(in_quarter(run.memory, 3)),
+        "seconds that a part came late, at most": round(feeder.late, 1),
+        "seconds behind, at most": round(max(s for _, s in run.behind)),
+        "seconds behind in the second quarter": round(in_quarter(run.behind, 1)),
+        "seconds behind in the last quarter": round(in_quarter(run.behind, 3)),
+        "seconds for what was left": round(left, 1),
         "tables that differ from the batch audit": differ,
     }
+
+
+def in_quarter(samples: list[tuple[float, float]], quarter: int) -> float:
+    """The median in one quarter, 0 to 3, of the time of samples (seconds, value)."""
+    whole = samples[-1][0] + 1
+    return statistics.median(value for t, value in samples if int(4 * t / whole) == quarter)
 
 
 def through(run: Disturbed) -> Disturbed:
@@ -323,7 +422,7 @@ def through(run: Disturbed) -> Disturbed:
                 run.fault(KILL, FILL)
             elif run.process.returncode and run.starved:
                 # It met the full disk, and said so only when there was room again.
-                run.again_after_starving(run.process.returncode)
+                run.again_after(run.process.returncode, STARVED)
             elif run.process.returncode:
                 sys.exit(f"a command ended with {run.process.returncode}: {run.said()}")
             else:
@@ -387,6 +486,9 @@ def problems(figures: Figures) -> list[str]:
     early, late = figures["MiB in the second quarter"], figures["MiB in the last quarter"]
     if figures["seconds"] >= LONG and late > GROWTH * early:
         found.append(f"memory grew from {early} to {late} MiB")
+    behind = figures["seconds behind in the last quarter"]
+    if figures["seconds"] >= LONG and behind > FOLLOWS:
+        found.append(f"the stream was {behind} seconds behind")
     return found
 
 
