@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from seriatim_models.explorer import Dpor, Result, World, explore
+import pytest
+
+from seriatim_models.explorer import Dpor, Random, Result, World, explore
+from seriatim_models.explorer.search import shrink
+from seriatim_models.explorer.search.runner import Runner
 from seriatim_workshop.litmus import racy_counter
 
 
@@ -30,6 +34,34 @@ def test_seconds_that_ran_out_make_it_inconclusive() -> None:
     result = explore(racy_counter(6), seconds=0.05)
     assert result.verdict == "inconclusive"
     assert "seconds=0.05" in result.why
+
+
+def test_a_search_that_ends_in_time_says_in_time_what_it_has_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = []
+
+    def program(world: World) -> None:
+        runs.append(world)
+        c = world.cell(0, name="c")
+
+        def add() -> None:
+            own = world.cell(0)
+            for _ in range(3):
+                own.get()
+            c.set(c.get() + 1)
+
+        for _ in range(3):
+            world.spawn(add)
+        world.at_end(lambda: None if c.get() > 1 else "two increments were lost")
+
+    assert explore(program, Random(seed=1), seconds=60).verdict == "violated"
+    shrunk = len(runs)
+    runs.clear()
+    monkeypatch.setattr(shrink, "AT_LEAST", 0.0)
+    monkeypatch.setattr(Runner, "seconds_left", property(lambda runner: 0.0))  # it is over
+    assert explore(program, Random(seed=1), seconds=60).verdict == "violated"
+    assert len(runs) < shrunk - 100
 
 
 def test_a_bound_on_preemptions_is_said() -> None:

@@ -137,7 +137,8 @@ def explore(
     The first violation ends the search unless `keep_going`. Threads that are stuck for ever are a violation
     unless `stuck_ok`. `on_execution` sees the world of every execution after its end,
     and may return (or assert) what is wrong with it. Up to `shrink` further executions are spent on a counterexample
-    with fewer preemptions, then fewer steps; in these `world.is_replay` is true.
+    with fewer preemptions, then fewer steps, of `seconds` what is left, but at least two; in these `world.is_replay` is
+    true.
     With `checkpoint`, a file, a search that was killed or ran out of budget goes on where it was (`Dpor` only).
     With `jobs`, several processes share the search (`Dpor` only); then `on_execution` is called in them.
     With `attributes`, classes or modules that define some (True: the program's own module), a plain attribute of

@@ -7,11 +7,15 @@ Two methods are tried in turn, within a budget of executions:
   A changed schedule is followed as far as it can be; what cannot happen is left out, and the rest goes on by itself.
 - *from below*: all schedules with no preemption, then with one, and so on (`bounded`).
 
+The budget is of executions, so that a counterexample is the same on each machine; where the search itself may last only
+so long, it is of time, too: a search that ends in time with what it has found must say so in time.
+
 A smaller execution counts only if it shows the same mistake: the same kind, and the same property.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from seriatim_models.explorer.model.execution import Execution
@@ -20,6 +24,9 @@ from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Schedule, Violation
 from seriatim_models.explorer.trace.foata import FoataLevels
 from seriatim_models.explorer.trace.replay_run import follow
+
+AT_LEAST = 2.0
+"""Seconds that may be spent even if the time of the search is over."""
 
 Size = tuple[int, int]
 """(preemptions, steps)."""
@@ -31,6 +38,8 @@ class Shrinker:
     def __init__(self, runner: Runner, budget: int) -> None:
         self.runner = runner
         self.budget = budget
+        self.until = time.perf_counter() + max(AT_LEAST, runner.seconds_left or 0.0)
+        """When to end, if the search has an end in time."""
         self.schedule, self.wrong = runner.found[0]
         self.key = self.wrong[0].key
         self.size: Size = (1 << 30, 1 << 30)
@@ -40,10 +49,15 @@ class Shrinker:
         if self.wrong[0].kind == "livelock":
             return self.schedule, self.wrong
         self._try(self.schedule)
-        while self.budget > 0 and self._near_by():
+        while not self._over() and self._near_by():
             pass
         self._from_below()
         return self.schedule, self.wrong
+
+    def _over(self) -> bool:
+        """Whether the budget is spent, or the time."""
+        late = self.runner.limits.seconds is not None and time.perf_counter() >= self.until
+        return late or self.budget <= 0
 
     def _try(self, schedule: Schedule) -> bool:
         """Follow a schedule; keep it if it is smaller and as wrong."""
@@ -65,7 +79,7 @@ class Shrinker:
 
     def _near_by(self) -> bool:
         for candidate in _neighbours(self.schedule):
-            if self.budget <= 0:
+            if self._over():
                 return False
             if self._try(candidate):
                 return True
@@ -73,7 +87,7 @@ class Shrinker:
 
     def _from_below(self) -> None:
         for bound in range(self.size[0] + 1):
-            if self.budget <= 0:
+            if self._over():
                 return
             found: list[Schedule] = []
 
@@ -90,7 +104,7 @@ class Shrinker:
                     ex.close()
                 return False
 
-            schedules(self.runner, bound, ended, lambda: self.budget <= 0, levels=False)
+            schedules(self.runner, bound, ended, self._over, levels=False)
             for schedule in sorted(found, key=len)[:3]:
                 self._try(schedule)
             if self.size[0] <= bound:
