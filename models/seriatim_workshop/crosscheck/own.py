@@ -1,4 +1,4 @@
-"""`make crosscheck-own`: generated tests with plain threads (`own_code`) and with asyncio (`own_asyncio`).
+"""`make crosscheck-own`: generated tests with plain threads, with asyncio, and with loops that wait.
 
 Prints each program whose ways to be run differ, and the sums; the exit code is 1 if any differs.
 """
@@ -10,10 +10,11 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from seriatim_workshop.crosscheck import own_asyncio, own_code
+from seriatim_workshop.crosscheck import own_asyncio, own_code, own_loops
 
-KINDS = {"threads": own_code, "asyncio": own_asyncio}
+KINDS: dict[str, Any] = {"threads": own_code, "asyncio": own_asyncio, "loops": own_loops}
 
 
 def main() -> int:

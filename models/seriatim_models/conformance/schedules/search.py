@@ -163,7 +163,7 @@ class _Judged:
 
     def __call__(self, world: World) -> str | None:
         """What is wrong with an execution, None if nothing is."""
-        if world.end in ("cut", "failed", "blocked"):
+        if world.end in ("cut", "failed", "blocked", "superseded"):
             return None
         records = [r for r in world.records if r.ev == "call"]
         key = tuple((r.thread, *map(str, r.args.items())) for r in records)

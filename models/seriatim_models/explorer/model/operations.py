@@ -110,6 +110,10 @@ class Operation:
     adding = False
     """Whether it adds `amount` to its object."""
     amount: int
+    goes_round = False
+    """Whether it is another round of a loop that has changed nothing."""
+    stale = False
+    """Whether what such a loop has read is something else by now."""
     chooses = False
     """Whether it may have several alternatives."""
     repeatable = False

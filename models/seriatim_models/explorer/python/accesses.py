@@ -380,6 +380,7 @@ def changes_names(ex: PythonExecution, obj: Any, name: str) -> bool:
 
 def may_race(ex: PythonExecution, label: str, site: int) -> bool:
     """Whether a store into something rarely shared is observed; before a second thread there is nobody to see it."""
+    ex.changes(ex.current)
     return label in ex.search.promoted or (len(ex.heads) > 1 and ex.need(label, site))
 
 
@@ -539,9 +540,13 @@ OF_THE_PROCESS = frozenset(
 
 
 def changes_process(function: types.FunctionType, site: int) -> None:
-    """Note a change of what all threads share, if there are several of them."""
+    """Note what a function that is not observed may change: in its thread, and of what all threads share."""
     ex = now.execution
-    if ex is None or function.__qualname__ not in OF_THE_PROCESS:
+    if ex is None:
+        return
+    if not getattr(function, "__s_looks__", False):
+        ex.changes(ex.current)
+    if function.__qualname__ not in OF_THE_PROCESS:
         return
     if sum(not thread.done for thread in ex.heads) > 1:
         what = function.__qualname__.removesuffix(".__exit__")

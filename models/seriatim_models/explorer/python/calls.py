@@ -234,6 +234,10 @@ FILE_FUNCTIONS = frozenset(
 """Those of `os.path` that look at files."""
 
 
+ONLY_LOOK = frozenset(("builtins", "math", "_functools", "_operator", "operator"))
+"""Modules of C whose functions change nothing but what they are given."""
+
+
 CLOCK = frozenset(("now", "utcnow", "today"))
 """Methods of the classes of `datetime` that look at the clock."""
 
@@ -316,6 +320,8 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
         kwargs = {**kwargs, "key": callee(kwargs["key"], site)}
         if function is sorted:
             args = tuple(iter_(argument, site, True) for argument in args)
+    if module not in ONLY_LOOK:
+        ex.changes(ex.current)
     if module not in OBSERVED_C:
         _unobserved_c(ex, function, args, kwargs, site)
     in_one_go(ex, (*args, *kwargs.values()), site)
@@ -439,6 +445,8 @@ def _call_method(
         library.read_deeply((owner,), site, 0)
         return library.reduced(function(*args, **kwargs), owner, site)
     in_one_go(ex, args, site)
+    if type(owner) is contextvars.ContextVar and name != "get":
+        ex.changes(ex.current)
     objects = [*args, *kwargs.values()]
     if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
         ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None

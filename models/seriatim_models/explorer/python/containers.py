@@ -108,6 +108,7 @@ def runs_text(text: Any, site: int) -> Any:
     ex = now.execution
     if ex is not None:
         ex.search.unseen[f"code that is made of a text runs at {where(site)}"] = None
+        ex.changes(ex.current)
     return text
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import linecache
 import random
 import sys
-import sysconfig
 import types
 import weakref
 from collections import Counter, defaultdict
@@ -21,19 +20,23 @@ from seriatim_models.explorer.model.operations import READ, WRITE, Footprint, Op
 from seriatim_models.explorer.python.places import (
     CONTENTS,
     OF_EXECUTION,
+    STORED,
     ObjectRecord,
     Race,
     SharedPlace,
     where,
 )
-from seriatim_models.explorer.python.rewrite import SITES, number_of
+from seriatim_models.explorer.python.rewrite import LIBRARY, SITES, number_of
+from seriatim_models.explorer.python.waiting_loops import (
+    ACCESS,
+    KINDS,
+    LOCKS_LOOKED_AT,
+    LOOPS,
+    LoopRounds,
+)
 
 SPIN = 100_000
 """Accesses in one step after which a thread may be in a loop that waits for another."""
-
-
-LIBRARY = sysconfig.get_path("stdlib")
-"""Where the standard library lies."""
 
 
 COUNTED = 2_000
@@ -95,6 +98,9 @@ class PlaceAccess(Operation):
         return f"{'write' if self.write else 'read'} {self.obj.label}"
 
 
+KINDS[PlaceAccess] = ACCESS
+
+
 class Search:
     """What the executions of one search have in common."""
 
@@ -125,8 +131,14 @@ class Search:
         """Whether a data race is a violation; then what a program itself reads and writes orders no threads."""
         self.timers_ended = False
         """Whether a timer of asyncio has ended anywhere."""
+        self.longest_loop = (0, 0)
+        """The most rounds of a loop in one execution, and its site."""
         self.timers_bounded = False
         """Whether a bound of `event_loop` has kept a timer from ending, or from waiting longer."""
+
+    def goes_round(self, site: int, rounds: int) -> None:
+        """Note a loop that has gone round so many times."""
+        self.longest_loop = max(self.longest_loop, (rounds, site))
 
     def begin_again(self) -> None:
         """Forget what was found."""
@@ -138,6 +150,7 @@ class Search:
         self.promoted.update(self.found)
         self.found.clear()
         self.unseen.clear()
+        self.longest_loop = (0, 0)
 
     def seen(self) -> dict[str, Any]:
         """What the executions of this process have shown, as data for another process."""
@@ -161,6 +174,11 @@ class Search:
 class PythonExecution(Execution):
     """One run of a Python program."""
 
+    rare: bool
+    """Whether attributes of classes and modules are places in this round."""
+    rounds: LoopRounds | None
+    """What decides whether a round of a loop changes anything; None if no loop is known that waits."""
+
     steps_show_all_state = False  # a loop may count in what no other thread sees
 
     __slots__ = (
@@ -177,7 +195,10 @@ class PythonExecution(Execution):
         "finalizers",
         "found_by_search",
         "generators",
-        "heads", "importing", "looking", "loops",
+        "heads",
+        "importing",
+        "looking",
+        "loops",
         "module_names",
         "modules",
         "numbers",
@@ -185,6 +206,7 @@ class PythonExecution(Execution):
         "racing",
         "rare",
         "records",
+        "rounds",
         "search",
         "seen",
         "step_clocks",
@@ -245,11 +267,8 @@ class PythonExecution(Execution):
         self.loops: list[Any] = []
         super().__init__(*args, **kwargs)
         self.search: Search = self.program.search  # type: ignore[attr-defined]
-        self.rare = any(
-            label.startswith(("class attribute ", "method ", "global "))
-            for label in self.search.promoted
-        )
-        """Whether attributes of classes and modules are places in this round."""
+        promoted = self.search.promoted
+        self.rare, self.rounds = any(map(is_rare, promoted)), rounds_of(self, promoted)
 
     def close(self) -> None:
         """Let go of what still waits, and of its coroutines."""
@@ -277,6 +296,8 @@ class PythonExecution(Execution):
 
     def know(self, pasts: list[int], steps_of: defaultdict[int, int]) -> None:
         """As `Execution.know`. Where races are violations, what a program reads and writes orders nothing there."""
+        if self.rounds is not None:
+            self.rounds.searched = True
         if not self.search.races_are_errors:
             self.pasts, self.steps_of, self.found_by_search = pasts, steps_of, True
 
@@ -286,6 +307,8 @@ class PythonExecution(Execution):
             self._keep_past(thread)
         self.budget = SPIN
         self.counted = None
+        if self.rounds is not None and thread.op is not None:
+            self.rounds.step(thread, thread.op)
         if self.timed:
             self._merge_clocks(thread)
         else:
@@ -400,6 +423,8 @@ class PythonExecution(Execution):
 
     def access(self, thread: Thread, place: SharedPlace, write: bool, site: int) -> None:
         """As `touch`, for a place that is known."""
+        if write and self.rounds is not None:
+            self.rounds.wrote(thread, place)
         if place.index >= 0:
             self.visible(thread, place, write, site)
         if place.index < 0 or self.search.races_are_errors:
@@ -441,6 +466,7 @@ class PythonExecution(Execution):
             modes[place] = modes.get(place, False) or write
         steps = [place for place in modes if place.index >= 0]
         if len(steps) > 1:
+            self._writes(thread, [place for place in steps if modes[place]])
             for place in steps:
                 if place.thread is not thread:
                     self._seen_by_another(place, site)
@@ -454,6 +480,12 @@ class PythonExecution(Execution):
                 self.access(thread, place, modes[place], site)
             elif self.search.races_are_errors:
                 self.keep(thread, place, modes[place], site)
+
+    def _writes(self, thread: Thread, places: list[SharedPlace]) -> None:
+        """`thread` is about to write these places in one step."""
+        if self.rounds is not None:
+            for place in places:
+                self.rounds.wrote(thread, place)
 
     def touch_module(self, name: str, write: bool, site: int) -> None:
         """A name of `sys.modules` is about to be read or written, and with it which names there are."""
@@ -519,6 +551,15 @@ class PythonExecution(Execution):
         """The data races of this execution, where they are violations."""
         return [str(race) for race in self.racing.values()]
 
+    def changes(self, thread: Thread | None) -> None:
+        """Note that a thread does something that is no access to a place and may change what it does later."""
+        if self.rounds is not None and thread is not None:
+            self.rounds.changes[thread] += 1
+
+    def promotion(self, what: str) -> Promotion:
+        """What is raised to begin the search again."""
+        return Promotion(what)
+
     def has_threads(self) -> None:
         """Note that there is a second thread, if asyncio is there: from the next round on it is observed."""
         if "asyncio" in self.modules and len(self.heads) > 1 and not self.search.every_access:
@@ -533,6 +574,7 @@ class PythonExecution(Execution):
 
     def opaque(self, thread: Thread, record: ObjectRecord, what: str, site: int) -> None:
         """An object is used where no access is announced."""
+        self.changes(thread)
         text = f"{what} at {where(site)} uses {record.label}"
         if record.shared or (record.owner is not None and record.owner is not thread):
             self.search.unseen[text] = None
@@ -557,6 +599,19 @@ class PythonExecution(Execution):
         self.budget = 1 << 60
         if waits:
             raise Promotion(f"{waits[0].label} is read in a loop")
+
+
+def is_rare(label: str) -> bool:
+    """Whether what is promoted is an attribute of classes or modules."""
+    return label.startswith(STORED)
+
+
+def rounds_of(ex: PythonExecution, promoted: dict[str, Race]) -> LoopRounds | None:
+    """What decides whether a round of a loop changes anything, if a loop is known that may wait."""
+    if LOOPS not in promoted:
+        return None
+    mortal, neutral = LIFETIMES in promoted, LOCKS_LOOKED_AT not in promoted
+    return LoopRounds(ex, neutral_locks=neutral, mortal=mortal)
 
 
 @cache

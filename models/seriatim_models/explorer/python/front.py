@@ -47,10 +47,11 @@ from seriatim_models.explorer.python.execution import (
     Search,
 )
 from seriatim_models.explorer.python.lifetimes import outlived
-from seriatim_models.explorer.python.places import Race
+from seriatim_models.explorer.python.places import Race, where
 from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write
 from seriatim_models.explorer.python.sandbox import SHARED_WITH_C, Sources
+from seriatim_models.explorer.python.waiting_loops import LOCKS_LOOKED_AT, LOOPS
 from seriatim_models.explorer.result import Result
 from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.explore import Replay, Strategy
@@ -75,7 +76,7 @@ SAMPLED = 100
 """Executions of the sample."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
-ALL_OF_A_KIND = (BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO)
+ALL_OF_A_KIND = (BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT)
 """What is promoted and is no place, but makes places of much."""
 ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
@@ -373,6 +374,8 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
             f"nothing was wrong in {made.executions} executions, but that says little: "
             f"{made.untested}"
         )
+    if made.verdict == "inconclusive":
+        made.why += _endless(search)
     elif made.verdict == "ok":
         made.why += f", {GRANULARITY}"
         if search.races_are_errors:
@@ -383,6 +386,17 @@ def summed(result: Result, search: Search, rounds: int, seconds: float) -> Pytho
         if search.timers_bounded:
             made.why += f", each within {LATEST} turns and before {OVERTAKEN + 1} that were set later and for longer"
     return made
+
+
+def _endless(search: Search) -> str:
+    """The loop that keeps a search from its end, with the way out; "" if none went round often."""
+    rounds, site = search.longest_loop
+    if not rounds:
+        return ""
+    return (
+        f"; the loop at {where(site)} went round {rounds} times in one execution, and its rounds may change something, "
+        "so it is not known to wait: wait for an Event or a Condition instead, or bound the loop"
+    )
 
 
 def demand(result: PythonResult, exhaustive: bool = False, indent: int = INDENT) -> None:

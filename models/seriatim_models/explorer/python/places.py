@@ -140,6 +140,10 @@ def keeps_state(kind: type) -> bool:
     )
 
 
+STORED = ("class attribute ", "method ", "global ")
+"""How the labels begin of what is promoted where it is stored, and not where two accesses to it race."""
+
+
 class Race(NamedTuple):
     """Two accesses to one place that nothing orders: the reason why the place is promoted."""
 
@@ -151,6 +155,8 @@ class Race(NamedTuple):
     def __str__(self) -> str:
         if not self.second:
             return self.place
+        if not self.first and self.place.startswith(STORED):
+            return f"{self.place}: stored at {where(self.second)}"
         return f"{self.place}: {where(self.first)} against {where(self.second)}"
 
 

@@ -35,6 +35,14 @@ from seriatim_models.explorer.model.operations import (
 )
 from seriatim_models.explorer.python.accesses import now
 from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.waiting_loops import (
+    FREES,
+    KINDS,
+    LOOKS,
+    SEES_A_LOCK,
+    SLEEPS,
+    TAKES,
+)
 
 TIMEOUT_MAX = 9223372036.0
 
@@ -365,8 +373,15 @@ class IsAlive(Operation):
         return "is_alive()" if self.seconds is None else f"join(timeout={self.seconds:g})"
 
 
+KINDS.update({
+    Acquire: TAKES, ReleaseByAnyone: FREES, IsLocked: SEES_A_LOCK, TryAcquire: SEES_A_LOCK, LimitedTry: SEES_A_LOCK,
+    Look: LOOKS, IsAlive: LOOKS, Permit: LOOKS, TakeItem: LOOKS, Pause: SLEEPS,
+})  # fmt: skip
+
+
 def wake_first(condition: Shared, thread: Thread, n: int | None, step: int) -> None:
     """Wake the `n` waiters that came first; None: all of them."""
+    condition.ex.changes(thread)  # type: ignore[attr-defined]
     waiters = condition.value
     woken = waiters[:n]
     for _, again in woken:
@@ -797,13 +812,21 @@ class ThreadLocal:
         return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        _changes()
         _attributes(self, init=True)[name] = value
 
     def __delattr__(self, name: str) -> None:
+        _changes()
         own = _attributes(self, init=True)
         if name not in own:
             raise AttributeError(name)
         del own[name]
+
+
+def _changes() -> None:
+    """The calling thread changes what it alone can see."""
+    if now.execution is not None:
+        now.execution.changes(now.execution.current)
 
 
 def _attributes(local: ThreadLocal, init: bool = False) -> dict[str, Any]:

@@ -159,6 +159,7 @@ def os_module(ex: PythonExecution) -> types.ModuleType:
 def _drawn() -> random.Random:
     """The generator of the calling thread, seeded with its number."""
     ex, thread = here()
+    ex.changes(thread)
     found = ex.generators.get(thread.tid)
     if found is None:
         found = ex.generators[thread.tid] = random.Random(thread.tid)

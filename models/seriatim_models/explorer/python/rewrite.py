@@ -24,11 +24,21 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sysconfig
 from types import CodeType
 from typing import NamedTuple
 
 from seriatim_models.explorer.python.patterns import Conditions, condition
-from seriatim_models.explorer.python.scopes import Scope, ScopeFinder
+from seriatim_models.explorer.python.scopes import (
+    Scope,
+    ScopeFinder,
+    bound_first,
+    bound_in,
+    suspends,
+)
+
+LIBRARY = sysconfig.get_path("stdlib")
+"""Where the standard library lies."""
 
 
 class Site(NamedTuple):
@@ -117,6 +127,10 @@ class Rewriter(ast.NodeTransformer):
         self.watched_globals = finder.rebound_globals | extra_globals
         self.classes: list[str] = []
         self.temporaries = 0
+        self.library = path.startswith(LIBRARY) and "site-packages" not in path
+        """Whether it is of the standard library, of which no loop waits by reading."""
+        self.guarded = 0
+        """How many statements around, in the function, may catch an exception."""
         self.sites: dict[tuple[int, str], int] = {}
 
     # -- small parts -----------------------------------------------------------------------------------
@@ -206,7 +220,9 @@ class Rewriter(ast.NodeTransformer):
 
     def _body_of(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
         scope = self.scopes[node]
+        guarded, self.guarded = self.guarded, 0
         body = self.block(node.body)
+        self.guarded = guarded
         if scope.cells:
             made = ast.Assign(
                 [ast.Name(scope.token, ast.Store())],
@@ -656,11 +672,25 @@ class Rewriter(ast.NodeTransformer):
         node.orelse = self.block(node.orelse)
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """`while a`."""
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        """`while a`; its rounds are looked at, see `waiting_loops`."""
+        looked_at = self.scope.kind == "function" and not self.library and not suspends(node)
+        begun = self._begun(node) if looked_at else None
         node.test = self.read(node.test)
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
-        return node
+        if begun is None:
+            return node
+        name = ast.Name(begun.targets[0].id, ast.Load())  # type: ignore[attr-defined]
+        head = ast.Call(ast.Name("__s_round__", ast.Load()), [name], [])
+        node.test = ast.copy_location(ast.BoolOp(ast.And(), [head, node.test]), node.test)
+        return [begun, node]
+
+    def _begun(self, node: ast.While) -> ast.Assign:
+        """A statement that begins a loop, with the names of the variables that it binds."""
+        names = bound_in(node) if self.guarded else bound_in(node) - bound_first(node)
+        call = self.hook("loop", node)
+        call.args = [call.args[-1], *map(ast.Constant, sorted(names))]
+        return ast.copy_location(ast.Assign([ast.Name(self.temporary(), ast.Store())], call), node)
 
     def visit_If(self, node: ast.If) -> ast.AST:
         """`if a`."""
@@ -677,10 +707,21 @@ class Rewriter(ast.NodeTransformer):
                 item.context_expr = self.hook("managed", node, item.context_expr)
             if item.optional_vars is not None:
                 item.optional_vars = self.plain(item.optional_vars, after, node)
+        self.guarded += 1
         node.body = [*after, *self.block(node.body)]
+        self.guarded -= 1
         return node
 
     visit_AsyncWith = visit_With
+
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.AST:
+        """`try`."""
+        self.guarded += 1
+        self.generic_visit(node)
+        self.guarded -= 1
+        return node
+
+    visit_TryStar = visit_Try
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         """`except E as x`."""

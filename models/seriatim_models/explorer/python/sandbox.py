@@ -275,6 +275,7 @@ class Sandbox:
         return self._load(ex, name)
 
     def _load(self, ex: PythonExecution, name: str) -> Any:
+        ex.changes(ex.current)
         if name == "uvloop":
             raise OutsideModel(
                 "uvloop is an event loop in C that no schedule controls: use the loop of asyncio in the test"
@@ -478,4 +479,8 @@ def swallowed(*values: Any, file: Any = None, **options: Any) -> None:
         if file is ex.search.stdout:
             file = sys.stdout  # `contextlib.redirect_stdout` has put another there
     if file is not None and ex is not None and file not in ex.search.outputs:
+        ex.changes(ex.current)
         call(builtins.print, 0, *values, file=file, **options)
+
+
+swallowed.__s_looks__ = True  # type: ignore[attr-defined]  # a round of a loop that prints changes nothing

@@ -237,3 +237,82 @@ def arguments_of(arguments: ast.arguments) -> Iterator[ast.arg]:
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             yield extra
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+
+
+NAMING = (
+    ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
+)  # fmt: skip
+"""What binds its `name`, if it has one."""
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in a loop, without what is in the functions and classes that are defined there."""
+    yield node
+    if not isinstance(node, FunctionNode | ast.ClassDef):
+        for child in ast.iter_child_nodes(node):
+            yield from _inside(child)
+
+
+def suspends(loop: ast.While) -> bool:
+    """Whether others may run in the thread of a loop while it is in there: it yields or awaits."""
+    waits = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+    return any(
+        isinstance(node, waits) or (isinstance(node, ast.comprehension) and node.is_async)
+        for node in _inside(loop)
+    )
+
+
+def bound_in(loop: ast.While) -> set[str]:
+    """The names that a loop binds or deletes."""
+    names: set[str] = set()
+    for node in _inside(loop):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, NAMING) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names.add(node.rest)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+    return names
+
+
+def bound_first(loop: ast.While) -> set[str]:
+    """Names that each round of a loop binds before anything reads them, also what comes after the loop.
+
+    Found are `while (x := f()) is None` and `while True: x = f()`, if no statement before that may jump.
+    """
+    first: ast.AST = loop.test
+    while True:
+        if isinstance(first, ast.Compare):
+            first = first.left
+        elif isinstance(first, ast.UnaryOp):
+            first = first.operand
+        elif isinstance(first, ast.BoolOp):
+            first = first.values[0]
+        else:
+            break
+    if isinstance(first, ast.NamedExpr):
+        return {first.target.id} - _loaded(first.value)
+    found: set[str] = set()
+    read: set[str] = set()
+    if isinstance(loop.test, ast.Constant) and loop.test.value:
+        for statement in loop.body:
+            if not isinstance(statement, ast.Assign | ast.Expr):
+                break
+            read |= _loaded(statement)
+            if isinstance(statement, ast.Assign):
+                found |= {t.id for t in statement.targets if isinstance(t, ast.Name)} - read
+    return found
+
+
+def _loaded(node: ast.AST) -> set[str]:
+    """The names that are read in a piece of code, also by functions that are defined there."""
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }

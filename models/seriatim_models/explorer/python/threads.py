@@ -156,9 +156,16 @@ class PythonThread:
             return False
         return bool(do(ex, thread, IsAlive(self._life)))
 
+    def _asked(self) -> None:
+        """What a thread is asked by another is no place: who waits for it in a loop cannot be known to wait."""
+        ex = now.execution
+        if ex is not None and ex.current is not self._engine:
+            ex.changes(ex.current)
+
     @property
     def name(self) -> str:
         """Its name."""
+        self._asked()
         return self._name
 
     @name.setter
@@ -174,6 +181,7 @@ class PythonThread:
     @property
     def ident(self) -> int | None:
         """A number, None before it was started."""
+        self._asked()
         return None if self._engine is None else FIRST_IDENT + self._engine.tid
 
     native_id = ident
@@ -332,7 +340,8 @@ def get_ident() -> int:
 
 def enumerate_() -> list[PythonThread]:
     """All threads that were started and have not ended."""
-    ex, _ = here()
+    ex, thread = here()
+    ex.changes(thread)  # which threads there are is no place
     return [t for t in list(ex.heads.values()) if t is current_thread() or t.is_alive()]
 
 
@@ -344,6 +353,7 @@ def monotonic() -> float:
     """The time of the calling thread, in seconds."""
     ex, thread = here()
     ex.pass_time(thread, TICK)
+    ex.changes(thread)
     return START + ex.clocks[thread]
 
 

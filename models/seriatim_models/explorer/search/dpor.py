@@ -177,7 +177,12 @@ class DporSearch:
             if end != "blocked":
                 self.find_races(ex)
             digest = digest_of(self.sums[-1] if self.sums else 0)
-            if runner.forms is not None and end not in ("blocked", "cut", "failed"):
+            if runner.forms is not None and end not in (
+                "blocked",
+                "superseded",
+                "cut",
+                "failed",
+            ):
                 tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
                 runner.forms.add(normal_form(ex, tids, alternatives, self.levels))
             self.records = ex.world.records

@@ -21,7 +21,7 @@ from seriatim_models.explorer.trace.foata import NormalForm, TraceSample
 from seriatim_models.explorer.trace.replay_run import follow
 from seriatim_models.files import message_of
 
-CUT_SHORT = ("cut", "failed", "livelock")
+CUT_SHORT = ("cut", "failed", "livelock", "superseded")
 """Ends after which the checks of a program are not asked: it was not over."""
 
 LOOKS = 3
@@ -173,7 +173,9 @@ class Runner(ProgramUnderTest):
             self.blocked += 1
         else:
             wrong = self.judge(ex, end)
-            if end in CUT_SHORT:
+            if end == "superseded":
+                self.blocked += 1
+            elif end in CUT_SHORT:
                 self.cut += 1
             else:
                 self.complete += 1

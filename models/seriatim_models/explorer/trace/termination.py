@@ -4,9 +4,11 @@
 - ``quiescent``: only daemons still wait, and they may;
 - ``deadlock``: threads wait for each other in a cycle of locks and joins, or for a lock that nobody will release;
 - ``lost wake-up``: a thread sleeps on a condition and nobody is left who could notify it;
-- ``starved``: a thread waits for a permit that nobody will give, or a value that nobody will write;
+- ``starved``: a thread waits for a permit that nobody will give, or a value that nobody will write, be it in a loop;
 - ``waiting``: what still waits has a time limit whose budget is spent: no error, only the end of the bounded search;
 - ``livelock``: the threads repeat a cycle of steps that changes nothing (see `cycles`);
+- ``superseded``: a thread has stopped in a loop that waits, and what it read has changed since: another execution has
+  it read later (see `python.waiting_loops`);
 - ``cut``: the bound on steps was reached; ``failed``: a thread raised an exception; ``blocked``: sleep-set blocked.
 """
 
@@ -31,18 +33,22 @@ def classify(ex: Execution) -> str:
     waiting = [t for t in ex.threads if not t.done and not t.virtual]
     if not waiting:
         return "finished"
+    if any(t.op is not None and t.op.stale for t in waiting):
+        return "superseded"
     owed = [t for t in waiting if not t.daemon]
     if not owed:
         return "quiescent"
     kinds = {_kind(t) for t in owed}
-    for kind in ("lock", "condition", "permit", "limited"):
+    for kind, end in (
+        ("lock", "deadlock"),
+        ("condition", "lost wake-up"),
+        ("permit", "starved"),
+        ("limited", "waiting"),
+    ):
         if kind in kinds:
-            return {
-                "lock": "deadlock",
-                "condition": "lost wake-up",
-                "permit": "starved",
-                "limited": "waiting",
-            }[kind]
+            return end
+    if "loop" in kinds:  # whose time limit runs out once more may change what the loop reads
+        return "waiting" if any(_kind(t) == "limited" for t in waiting) else "starved"
     # Only joins: what are the joined waiting for?
     behind = {_kind(t) for t in waiting if t.daemon}
     if all(_kind(_joined(t)) == "limited" for t in owed):
@@ -56,6 +62,8 @@ def _kind(thread: Thread) -> str:
         return "limited" if op.limited else "condition"
     if getattr(op, "limited", False):
         return "limited"
+    if op is not None and op.goes_round:
+        return "loop"
     if isinstance(op, Permit | Await):
         return "permit"
     if isinstance(op, Join):
@@ -91,6 +99,8 @@ def explain(ex: Execution) -> str:
         + (" (a daemon)" if t.daemon else "")
         for t in waiting
     ]
+    if sum(t.op is not None and t.op.goes_round for t in waiting) > 1:
+        lines.append("a livelock: these loops wait for each other")
     cycle = _wait_cycle(waiting)
     if cycle:
         lines.append("the cycle: " + " -> ".join(t.name for t in [*cycle, cycle[0]]))
