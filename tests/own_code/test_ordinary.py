@@ -1,0 +1,37 @@
+"""What a stranger writes: the mistake is found and named, and the repaired test is quiet."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.own_code import ordinary
+
+from seriatim_models.explorer.python import check
+
+WRONG = {
+    "singleton": "class attribute found: stored at ordinary.py:",
+    "future_set_twice": "InvalidStateError",
+    "event_cleared": "lost wake-up: .*Event._cond",
+    "task_done": "lost wake-up: .*Queue.all_tasks_done",
+    "nested_submit": "lost wake-up: .*Future._condition",
+    "stopped_too_early": "assert got == ",
+    "stampede": "assert len",
+    "cancelled": "assert not lock.locked",
+    "long_enough": "assert done",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_mistake_is_found_and_named(name: str) -> None:
+    result = check(getattr(ordinary, f"{name}_wrong"), max_executions=60)
+    assert result.verdict == "violated", result.why
+    assert result.counterexample is not None
+    text = " ".join(result.counterexample.text(width=400).split())
+    assert re.search(WRONG[name], text), text
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_repaired_test_is_quiet(name: str) -> None:
+    result = check(getattr(ordinary, f"{name}_right"), max_executions=2000)
+    assert result.verdict == "ok", result.why
