@@ -238,3 +238,17 @@ async def long_enough_wrong() -> None:
 
 async def long_enough_right() -> None:
     await _awaited(True)
+
+
+def many_schedules() -> None:
+    items: queue.Queue[int] = queue.Queue()
+
+    def put() -> None:
+        for k in range(3):
+            items.put(k)
+
+    def get() -> None:
+        for _ in range(3):
+            items.get()
+
+    run(put, put, put, get, get, get)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from tests.own_code import ordinary
 
-from seriatim_models.explorer.python import check
+from seriatim_models.explorer import Pos
+from seriatim_models.explorer.python import check, front
 
 WRONG = {
     "singleton": "class attribute found: stored at ordinary.py:",
@@ -35,3 +37,18 @@ def test_the_mistake_is_found_and_named(name: str) -> None:
 def test_the_repaired_test_is_quiet(name: str) -> None:
     result = check(getattr(ordinary, f"{name}_right"), max_executions=2000)
     assert result.verdict == "ok", result.why
+
+
+def test_schedules_are_drawn_in_time_also_where_executions_are_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, drawn = time.perf_counter(), []
+
+    def draws() -> Pos:
+        drawn.append(time.perf_counter() - started)
+        return Pos()
+
+    monkeypatch.setattr(front, "SOON", 1_000_000)
+    monkeypatch.setattr(front, "Pos", draws)
+    assert check(ordinary.many_schedules, seconds=4).verdict == "inconclusive"
+    assert drawn[0] < 3.5

@@ -74,6 +74,9 @@ SOON = 100
 """Executions after which a search that has not ended samples once."""
 SAMPLED = 100
 """Executions of the sample."""
+OF_THE_TIME = 0.5
+"""The part of the time that is left, where there is an end in time, that the executions before the sample may take, and
+then the sample: an execution may be so long that there are never so many."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
 ALL_OF_A_KIND = (BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT)
@@ -237,7 +240,8 @@ def _searched(
     """One round: every schedule, or what the strategy picks; `sampling` as the module says. Ends at a time, `until`."""
 
     def search(by: Strategy | None, most: int | None = None) -> Result:
-        left = None if until is None else max(until - time.perf_counter(), 0.01)
+        share = 1.0 if most is None else OF_THE_TIME
+        left = None if until is None else max(share * (until - time.perf_counter()), 0.01)
         bound = options if most is None else {**options, "max_executions": most, "jobs": 1}
         return explore_program(program, by, seconds=left, attributes=False, **bound)
 
