@@ -491,6 +491,54 @@ def test_a_thread_that_others_keep_from_the_processor_does_not_stand_still(
     assert interrupted
 
 
+def test_who_is_patient_by_processor_time_is_not_interrupted_by_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stands = [(sys._getframe(), execution._work.__code__)]
+    spent, interrupted = [100.0], list[str]()
+    monkeypatch.setattr(watchdog, "_frames_of", lambda thread: stands)
+    monkeypatch.setattr(watchdog, "_time_kept_waiting", lambda native: 0.0)
+    monkeypatch.setattr(watchdog, "_process_time", lambda: spent[0])
+    monkeypatch.setattr(
+        watchdog.Watch,
+        "_interrupt",
+        lambda self, frames, at, computes, how: interrupted.append(how),
+    )
+    watch = watchdog.Watch(2.0)
+    with watchdog.patient(processor=3.0):
+        for _ in range(1000):
+            watch.look()
+        assert not interrupted
+        spent[0] += 3.0
+        watch.look()
+    assert interrupted == ["3 s of processor time"]
+    with watchdog.patient(processor=3.0), watchdog.patient():  # a person is asked amid that
+        spent[0] += 3.0
+        watch.look()
+    assert len(interrupted) == 1
+    for _ in range(4):  # and by the clock again
+        watch.look()
+    assert interrupted[1:] == ["2 s"]
+
+
+def test_who_was_patient_learns_what_was_interrupted() -> None:
+    def program(world: World) -> None:
+        x = world.cell(0)
+
+        def work() -> None:
+            x.get()
+            spin([])
+
+        world.spawn(work, name="a")
+
+    with watchdog.patient(processor=0.6) as patience, pytest.raises(OutsideModel) as caught:
+        explore(program, seconds=2)
+    assert patience.error is caught.value
+    assert "has come no further for 1 s of processor time: it is at test_borders.py" in str(
+        caught.value
+    )
+
+
 def test_the_time_that_a_thread_got_no_processor_is_in_seconds() -> None:
     assert 0.0 <= watchdog._time_kept_waiting(threading.get_native_id()) < monotonic()
     assert watchdog._time_kept_waiting(-1) == 0.0

@@ -21,6 +21,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import accumulate, chain, repeat, starmap, tee
 from operator import attrgetter, itemgetter
 from pathlib import Path, PurePath
@@ -61,21 +62,36 @@ READ_ALONG = ("ex", "thread", "result", "error")
 Place = tuple[FrameType, CodeType]
 """Where a thread is, or has called from."""
 
-_sleep, _now = time.sleep, time.monotonic
+_sleep, _now, _process_time = time.sleep, time.monotonic, time.process_time
 
 
-_asking: list[None] = []
-"""One entry for each `patient` that runs."""
+@dataclass(eq=False)
+class Patience:
+    """How long one step may take instead, while a `patient` runs."""
+
+    processor: float | None = None
+    """Seconds of processor time of this process; None: as long as it likes."""
+    error: OutsideModel | None = None
+    """What was interrupted because it took longer."""
+
+
+_asked: list[Patience] = []
+"""One for each `patient` that runs, the innermost last."""
 
 
 @contextmanager
-def patient() -> Iterator[None]:
-    """While the body runs nothing is interrupted: a person is asked what to do, or processor time is limited."""
-    _asking.append(None)
+def patient(processor: float | None = None) -> Iterator[Patience]:
+    """While the body runs nothing is interrupted, for a person is asked what to do; or `processor` says when.
+
+    So many seconds of processor time do not depend on what else the machine does. What waits for something real uses
+    none, and is not ended.
+    """
+    patience = Patience(processor)
+    _asked.append(patience)
     try:
-        yield
+        yield patience
     finally:
-        _asking.pop()
+        _asked.remove(patience)
 
 
 class Watch:
@@ -95,12 +111,14 @@ class Watch:
         self._seen: tuple[int, ...] = ()
         self._still = 0.0
         self._used = 0.0
+        self._spent = 0.0
         self._kept_waiting = 0.0
 
     def look(self) -> None:
         """See where the exploration is, and interrupt it if it has been there for too long.
 
-        What counts is the time in which its thread has run, or has waited for something else than a processor.
+        What counts is the time in which its thread has run, or has waited for something else than a processor; of who
+        is `patient` the processor time alone.
         """
         before, self._kept_waiting = self._kept_waiting, _time_kept_waiting(self.native)
         frames = _frames_of(self.thread)
@@ -111,18 +129,26 @@ class Watch:
         ex = _local(bottom, "ex")
         # A module of ordinary Python that is imported is progress, too: rewriting a large one takes a second.
         seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
-        if seen != self._seen or _asking:
+        asked = _asked[-1] if _asked else None
+        if seen != self._seen or (asked is not None and asked.processor is None):
             self._seen, self._still = seen, 0.0
-            self._used = _processor_time(self.thread)
+            self._used, self._spent = _processor_time(self.thread), _process_time()
+            return
+        if asked is not None and asked.processor is not None:
+            if _process_time() - self._spent >= asked.processor * factor:
+                self._spent = _process_time()
+                self._interrupt(frames, bottom, True, f"{asked.processor:.0f} s of processor time")
             return
         self._still += max(AT_LEAST * EVERY, EVERY - (self._kept_waiting - before))
         if self._still >= self.patience * factor:
             used = _processor_time(self.thread) - self._used
             computes = used >= COMPUTES * self._still
             self._still = 0.0
-            self._interrupt(frames, bottom, computes)
+            self._interrupt(frames, bottom, computes, f"{self.patience:.0f} s")
 
-    def _interrupt(self, frames: Sequence[Place], bottom: FrameType, computes: bool) -> None:
+    def _interrupt(
+        self, frames: Sequence[Place], bottom: FrameType, computes: bool, how_long: str
+    ) -> None:
         thread = _local(bottom, "thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
         self.times += 1
@@ -143,8 +169,10 @@ class Watch:
             )
         stands = next((frame for frame, code in frames if foreign(code)), None)
         self.error = OutsideModel(
-            f"{who} has come no further for {self.patience:.0f} s: it is at {place(stands)}. {why}"
+            f"{who} has come no further for {how_long}: it is at {place(stands)}. {why}"
         )
+        if _asked:
+            _asked[-1].error = self.error
         if self.main and SIGNAL is not None:
             signal.pthread_kill(self.thread, SIGNAL)
         else:
