@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from seriatim_workshop.formal import SPEC, order_followed
+from seriatim_workshop.formal import SPEC, exploring, order_followed
 from seriatim_workshop.formal.order_reasons import REASONS, reason
 
 
@@ -36,14 +36,48 @@ def test_what_was_followed_with_another_system_is_followed_again() -> None:
     assert [m.key for m in order_followed.stale(known)] == [every[0].key, other]
 
 
-def test_a_loop_in_the_set_up_is_ended_by_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order_followed, "SECONDS", 2)
+@pytest.mark.parametrize(
+    ("name", "verdict", "where"),
+    [
+        (
+            "check-left-out: tail.next.compare_and_set(None, node) is false",
+            "rejected",
+            "q.All#6 has been added to the size",
+        ),
+        (
+            "NodeList.next: behind-the-loop",
+            "endless",
+            "has come no further for 2 s of processor time",
+        ),
+    ],
+)
+def test_a_loop_in_the_set_up_is_ended_by_processor_time(
+    name: str, verdict: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it left a system before it began to loop, it is rejected there."""
+    monkeypatch.setattr(exploring, "PROCESSOR", 2)
     monkeypatch.setattr("seriatim_models.explorer.model.watchdog.PATIENCE", 0.1)
-    name = "check-left-out: tail.next.compare_and_set(None, node) is false"
     mutation = next(m for m in order_followed.mutations() if name in m.name)
-    assert order_followed.isolated(mutation, "").verdict == "endless"
+    found = order_followed.isolated(mutation, "")
+    assert found.verdict == verdict
+    assert where in found.where
 
 
 def test_the_page_has_its_counts() -> None:
     page = (SPEC / "ORDER_FOLLOWED.md").read_text("utf-8")
-    assert "| every schedule | rejected | fails | endless | accepted |" in page
+    assert "| every schedule | rejected | fails | endless | races | accepted |" in page
+
+
+def test_the_page_marks_what_was_followed_with_other_systems(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = order_followed.mutations()[:2]
+    known = {
+        m.key: order_followed.OrderFollowed(m.key, m.name, "rejected", "nodes", digest=digest)
+        for m, digest in ((first, order_followed.digest()), (second, "another"))
+    }
+    monkeypatch.setattr(order_followed, "tried", lambda: known)
+    page = order_followed.page()
+    rows = [line for line in page.splitlines() if line.endswith("| `nodes` |  |  |")]
+    assert [line.endswith("(before) | `nodes` |  |  |") for line in rows] == [False, True]
+    assert "1 of them with the reference and the systems as they are now, the others" in page

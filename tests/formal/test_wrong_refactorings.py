@@ -382,7 +382,7 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
     ),
     "an iteration unlinks nothing": (
         "consumer-list-middle",
-        "what is linked behind the node where walk 7 of list stands is list#12",
+        "what is linked behind the node where walk 2 of list stands is list#12",
         (
             (
                 "            node.next.compare_and_set(following, beyond)\n"
@@ -547,6 +547,63 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
             (
                 "                self._tail.compare_and_set(tail, node)\n                return\n",
                 "                self._tail.set(node)\n                return\n",
+            ),
+        ),
+    ),
+    "who is in Notified is not rewound": (
+        "credit-kept",
+        "low owes low a rewind for m1",
+        (
+            (
+                "            if consumer.acquires:  # a browser never goes back",
+                "            if consumer.acquires and consumer.listed != NOTIFIED:  # a browser never goes back",
+            ),
+        ),
+    ),
+    "a group left after a lost race is not announced": (
+        "group-given-up",
+        "A owes B a rewind for g2",
+        (
+            (
+                "                if self.groups.leave(entry.message.group, consumer):\n"
+                "                    self._announce_group(entry.message.group)\n"
+                "                return None\n",
+                "                self.groups.leave(entry.message.group, consumer)\n"
+                "                return None\n",
+            ),
+        ),
+    ),
+    "a wish is looked at and then set": (
+        "close-and-pause",
+        "no step writes what A wants without a compare-and-set",
+        (
+            (
+                "        changed = self.wants_work.compare_and_set(not desired, desired)\n"
+                "        return changed or self.wants_work.get() is not None\n",
+                "        if self.wants_work.get() is None:\n            return False\n"
+                "        self.wants_work.set(desired)\n        return True\n",
+            ),
+        ),
+    ),
+    "an iteration over the entries returns the last though it is deleted": (
+        "expiring",
+        "has seen that q#5 is not deleted",
+        (
+            (
+                "            if beyond is None:\n"
+                "                return None  # rule 8: the last node stays\n",
+                "            if beyond is None:\n                break\n",
+            ),
+        ),
+    ),
+    "an iteration over all leaves linked what it passes": (
+        "push-close-beside",
+        "what is linked behind the node where walk 5 of q.All stands is q.All#3",
+        (
+            (
+                "            node.next.compare_and_set(following, beyond)\n"
+                "            following = node.next.get()\n",
+                "            following = beyond\n",
             ),
         ),
     ),

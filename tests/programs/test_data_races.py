@@ -39,7 +39,7 @@ def races(program: Program, mutant: Mutant | None = None, executions: int = 15) 
     found = explore(
         runnable(program, mutant),
         Dpor(real_time=program.real_time),
-        attributes=observed_classes(program, mutant),
+        attributes=observed_classes(program, load(program.reference, mutant)),
         max_executions=executions,
         shrink=0,
     )

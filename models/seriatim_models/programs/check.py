@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from operator import is_
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -218,8 +219,8 @@ def runnable(program: Program, mutant: Mutant | None) -> Callable[[World], None]
     return run
 
 
-def observed_classes(program: Program, mutant: Mutant | None = None) -> list[type]:
-    """Return the classes whose attributes two threads of a program may touch: the reference's and the scene's.
+def observed_classes(program: Program, lib: ModuleType) -> list[type]:
+    """Return the classes whose attributes two threads of a program may touch: those of `lib` and the scene's.
 
     The disk in memory is not among them: it stands for a file system, each of whose calls is atomic.
     """
@@ -227,7 +228,7 @@ def observed_classes(program: Program, mutant: Mutant | None = None) -> list[typ
     package = __name__.rpartition(".")[0]
     named = {value.__module__ for value in vars(scene).values() if isinstance(value, type)}
     modules = [sys.modules[name] for name in sorted(named) if name.startswith(f"{package}.")]
-    found = reference_classes(load(program.reference, mutant))
+    found = reference_classes(lib)
     found += [cls for module in modules for cls in classes_of(module)]
     return [cls for cls in found if not issubclass(cls, MemoryDisk)]
 
@@ -259,7 +260,9 @@ def check_program(
         on_execution=verdicts,
         progress=None if on_progress is None else Watch(on_progress),
         keep_going=keep_going,
-        attributes=observed_classes(program, mutant) if attributes else False,
+        attributes=observed_classes(program, load(program.reference, mutant))
+        if attributes
+        else False,
         **budgets,
     )
     if (case := explored.counterexample) is not None:

@@ -6,7 +6,7 @@ The same in Python: `pairs` are the programs that exist twice, `outcomes` compar
 z3: `theory` is how a system is written down, `induction` proves it, `cti` makes a refutation readable.
 The same in Python: `concrete` evaluates a system on concrete states,
 `recorder` takes down every operation of the reference, `followers` map each of them to a step,
-`traces` holds executions against the systems.
+`exploring` follows the executions of one program, `traces` those of all programs and mutants.
 """
 
 from pathlib import Path

@@ -46,6 +46,10 @@ class Nodes(Follower):
         """By how a node is shown in a record: its name here."""
         self._walks: dict[tuple[str, str], list[str]] = defaultdict(list)
         """By thread and list: the walks that it has begun and not ended, the innermost last."""
+        self._begun: dict[str, int] = defaultdict(int)
+        """By list: how many walks over it have begun."""
+        self._iterations: dict[int, tuple[object, str, tuple[str, str]]] = {}
+        """By what one that was noted from outside is known by, which is kept alive: the walk, its thread and list."""
 
     # ---- what a field is in the reference
 
@@ -62,7 +66,7 @@ class Nodes(Follower):
     def _marked(self, n: str) -> bool:
         node = self._nodes[n]
         if isinstance(node, self.lib.QueueEntry):
-            return value(node.state).name in ("DEQUEUED", "DELETED")
+            return value(node.state).name in DELETED
         return bool(value(node.marked))
 
     def _tail_of(self, k: str) -> str | None:
@@ -72,6 +76,8 @@ class Nodes(Follower):
 
     def step(self, event: HostOperation) -> str:
         kind = event.kind
+        if event.what == "iterate":
+            return self._iterate(event)
         if kind == "next":
             return self._next(event)
         if kind == "tail":
@@ -79,7 +85,9 @@ class Nodes(Follower):
         if event.cell == "walk":
             return self._walk(event.thread, **event.new)
         if kind == "marked" and event.what == "get":
-            self._seen(event)
+            self._seen(event, event.new)
+        elif kind == "state" and event.what == "get":
+            self._seen(event, event.new.name in DELETED)
         if kind == "size" and isinstance(event.owner, self.lib.ConsumerList):
             return self._size(event)
         gone = kind == "state" and event.writes and event.new.name == "DEQUEUED"
@@ -150,22 +158,48 @@ class Nodes(Follower):
 
     # ---- walks
 
-    def _seen(self, event: HostOperation) -> None:
+    def _seen(self, event: HostOperation, deleted: bool) -> None:
         """A thread looks whether a node is deleted: each of its walks that comes to it knows that."""
         n = self._names.get(id(event.owner))
         if n is not None:
             for w in self._walks.get((event.thread, str(self.state.get("of", n))), ()):
-                self.takes("see_marked" if event.new else "see_live", w=w, n=n)
+                self.takes("see_marked" if deleted else "see_live", w=w, n=n)
+
+    def _iterate(self, event: HostOperation) -> str:
+        """What an iteration does that was noted from outside: it is known by itself, and says when it is given up."""
+        at, t, known_by = event.old, event.thread, event.source
+        if at == "begin":
+            head = self._names[id(event.owner.head)]
+            walk, w = self._begin_walk(t, head)
+            self._iterations[id(known_by)] = (known_by, w, walk)
+            return "begin_walk"
+        _, w, walk = self._iterations[id(known_by)]
+        if at == "node":
+            n = self._names.get(id(event.new))
+            if n is None:
+                raise NotThat(f"{t} comes to {event.new}, which is in no list")
+            return self.take("hand_out", w=w, n=n)
+        self._walks[walk].remove(w)
+        return self.take("end_walk", w=w) if at == "end" else ""
+
+    def _begin_walk(self, t: str, head: str) -> tuple[tuple[str, str], str]:
+        """A walk over the list that has this head is begun: returns its thread and list, and what it is called."""
+        k = str(self.state.get("of", head))
+        self._begun[k] += 1
+        w = f"walk {self._begun[k]} of {k}"
+        self.member("Walk", w)
+        walk = t, k
+        self._walks[walk].append(w)
+        self.take("begin_walk", w=w, t=t, h=head)
+        return walk, w
 
     def _walk(self, t: str, list: str, at: str, node: str = "") -> str:
         """A walk begins, returns a node or ends. One that was given up says nothing: another goes on in its place."""
         head = self._heads[list]
-        walks = self._walks[t, str(self.state.get("of", head))]
         if at == "begin":
-            w = f"walk {len(self.members('Walk')) + 1} of {list}"
-            self.member("Walk", w)
-            walks.append(w)
-            return self.take("begin_walk", w=w, t=t, h=head)
+            self._begin_walk(t, head)
+            return "begin_walk"
+        walks = self._walks[t, str(self.state.get("of", head))]
         action = "hand_out" if at == "node" else "end_walk"
         given = {"n": self._shown[node]} if at == "node" else {}
         if not walks:
@@ -212,6 +246,9 @@ class Nodes(Follower):
             raise NotThat(f"{t} lowers the size of {k}, and has deleted nothing from it")
         return self.take("uncount", n=mine.pop(0))
 
+
+DELETED = ("DEQUEUED", "DELETED")
+"""What the reference calls the states of an entry that is deleted."""
 
 NAMES = {
     "Removed": "REMOVED",

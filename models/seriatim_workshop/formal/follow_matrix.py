@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex
 
 import seriatim.queue as reference
-from seriatim_models.explorer import Dpor, World, explore
+from seriatim_models.explorer import World
 from seriatim_models.machines.queue.calls import PushHarness
 from seriatim_models.machines.stages import Stage, WorldStage
 from seriatim_models.matrix.plan import plan
@@ -27,11 +26,11 @@ from seriatim_models.matrix.queue_scenes import QueueMatrixScene, QueueUniverse
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import PairData, universe_of
 from seriatim_models.programs.base import Mutant
-from seriatim_models.programs.mutant_modules import load
+from seriatim_models.programs.mutant_modules import load, reference_classes
 from seriatim_workshop.formal import journal
+from seriatim_workshop.formal.exploring import explore_changed_into, explore_into
 from seriatim_workshop.formal.followed import Followed, share
 from seriatim_workshop.formal.recorder import Recorder
-from seriatim_workshop.formal.simulation import Simulation
 
 EACH = 40
 """So many executions of each program are followed at most."""
@@ -106,37 +105,22 @@ def follow_pair(
     assert isinstance(kind, type)
     assert issubclass(kind, QueueMatrixScene), "only systems of queues are followed"
     found = Followed(title(data))
-    rejections: list[tuple[str, str]] = []
-    began = time.process_time()
 
-    def run(world: World) -> None:
-        simulation = Simulation(lib)
-        recorder = Recorder(world, simulation)
-        made = type("Scene", (FollowedScene, kind), {"recorder": recorder})
-        stage = WorldStage(cast(World, recorder), of.unrecorded)
-        scene = replace(of, empty=made).scene(universe_of(of, data.universe), lib, stage)
+    def build(world: World) -> None:
+        scene_of = kind
+        if isinstance(world, Recorder):
+            scene_of = type("Scene", (FollowedScene, kind), {"recorder": world})
+        stage = WorldStage(world, of.unrecorded)
+        scene = replace(of, empty=scene_of).scene(universe_of(of, data.universe), lib, stage)
         for invocation in data.path:
             scene.make(invocation)
         for n, call in enumerate(data.calls, 1):
             world.spawn(partial(scene.make, call), name=f"T{n}")
 
-        def conform() -> str | None:
-            simulation.end()
-            found.steps += simulation.steps
-            found.counts.update(simulation.counts)
-            found.actions |= simulation.actions
-            if simulation.rejected:
-                rejections.append((simulation.where, simulation.rejected))
-            return simulation.rejected or None
-
-        world.at_end(conform)
-
-    result = explore(run, Dpor(), name=found.program, shrink=0, max_executions=executions)
-    found.executions, found.exhausted = result.executions, result.exhausted
-    found.counterexample = result.counterexample
-    if rejections:
-        found.system, found.rejected = rejections[0]
-    found.seconds = time.process_time() - began
+    if mutant is None:
+        explore_into(found, lib, build, executions)
+    else:
+        explore_changed_into(found, lib, build, reference_classes(lib), executions)
     return found
 
 

@@ -49,10 +49,28 @@ class Followed:
     """Where and why the first execution was that is no behaviour; '' if none was."""
     system: str = ""
     """Which system rejected it."""
+    race: str = ""
+    """A data race of changed code of which nothing was rejected; '' if there is none."""
+    stood_still: str = ""
+    """The step that did not end, and where it is; '' if each did."""
     counterexample: Counterexample | None = None
     exhausted: bool = False
     seconds: float = 0.0
     """Of the processor."""
+
+    @property
+    def verdict(self) -> str:
+        """What came of it: rejected, fails (it raised or got stuck first), inconclusive or accepted."""
+        if self.rejected:
+            return "rejected"
+        if self.counterexample is not None:
+            return "fails"
+        return "inconclusive" if self.inconclusive else "accepted"
+
+    @property
+    def inconclusive(self) -> str:
+        """Why nothing can be said although nothing was rejected; '' if it can."""
+        return self.stood_still or (self.race and f"code that races is not accepted: {self.race}")
 
     @property
     def name(self) -> str:
@@ -62,6 +80,8 @@ class Followed:
     @property
     def wrong(self) -> str:
         """Why the result is not the expected one; empty if it is."""
+        if self.verdict == "inconclusive":
+            return f"inconclusive: {self.inconclusive}"
         if self.mutant:
             expected = self.mutant not in ACCEPTED
             if bool(self.rejected) == expected:
@@ -198,7 +218,7 @@ def _mutants(outcomes: list[Followed]) -> list[str]:
         "|---|---|---|---|",
     ]
     for o in outcomes:
-        where = o.rejected or ACCEPTED.get(o.mutant, "")
+        where = o.rejected or o.inconclusive or ACCEPTED.get(o.mutant, "")
         where = shortened(where).replace("|", "\\|")
         breaks = MUTANTS[o.mutant].killed_by
         rows.append(f"| {o.mutant} | {breaks} | {o.system if o.rejected else 'none'} | {where} |")

@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from seriatim_models.explorer.model.watchdog import patient
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import load, source
@@ -43,6 +42,7 @@ JOURNAL = Path(__file__).with_name("order_followed.jsonl")
 FOLLOWERS = (
     *("follower.py", "follow_entries.py", "follow_handover.py"),
     *("follow_jobs.py", "follow_lists.py", "follow_wakeups.py"),
+    *("exploring.py", "recorder.py", "simulation.py"),
 )
 CAUGHT_IN = 200
 """So many executions of the program that caught it are followed at most."""
@@ -73,8 +73,14 @@ PROGRAMS_TRIED = (
 )
 NOT_JUDGED = "not judged"
 """What every schedule says of a mistake that `mutation.order_run` has not tried in this form."""
-SECONDS = 60
-"""Of the processor, after which a mutant that has not come to an end is given up: it loops between two steps."""
+SECONDS = 900
+"""Of the processor, after which a mutant that has not come to an end is given up, if no step of it was before."""
+
+VERDICTS = ("rejected", "fails", "endless", "races", "accepted")
+"""In the order of the page's columns."""
+
+OLDER = "(before)"
+"""What marks an outcome of another reference, or other systems, than those of now."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class OrderFollowed:
     key: str
     name: str
     verdict: str
-    """rejected, accepted, fails (the program raises or gets stuck first), or endless."""
+    """rejected, accepted, races (and nothing was rejected), fails (it raises or gets stuck first), or endless."""
     system: str = ""
     """Which system rejected it."""
     where: str = ""
@@ -120,7 +126,7 @@ def followed(mutation: Mutation, by: str) -> OrderFollowed:
     lib = load("queue", mutant)
     caught_in = by.rsplit(" in ", 1)[-1]
     first = [caught_in] if caught_in in PROGRAMS else []
-    failed = ""
+    verdict, why = "accepted", ""
     for program in [*first, *PROGRAMS_TRIED]:
         found = follow(program, executions=CAUGHT_IN if program in first else EACH, lib=lib)
         if found.rejected:
@@ -128,14 +134,18 @@ def followed(mutation: Mutation, by: str) -> OrderFollowed:
             return OrderFollowed(
                 mutation.key, mutation.name, "rejected", found.system, where, program, digest()
             )
-        if found.counterexample is not None and not failed:
-            failed = f"{program}: {found.counterexample}"[:200]
-    verdict = "fails" if failed else "accepted"
-    return OrderFollowed(mutation.key, mutation.name, verdict, "", failed, digest=digest())
+        if found.stood_still:
+            verdict, why = "endless", f"{program}: {found.stood_still}"[:200]
+            break  # each of the others may need as long
+        if found.counterexample is not None and verdict != "fails":
+            verdict, why = "fails", f"{program}: {found.counterexample}"[:200]
+        if found.race and verdict == "accepted":
+            verdict, why = "races", f"{program}: {found.race}"[:200]
+    return OrderFollowed(mutation.key, mutation.name, verdict, "", why, digest=digest())
 
 
 def isolated(mutation: Mutation, by: str) -> OrderFollowed:
-    """The same in a process of its own, which ends after `SECONDS`: a mutant may loop between two steps.
+    """The same in a process of its own, which ends after `SECONDS`: a mutant may need more than there is.
 
     The processor's time alone ends it: by a clock one that loops and a busy machine look the same.
     """
@@ -144,8 +154,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         try:
-            with patient():
-                found = followed(mutation, by)
+            found = followed(mutation, by)
         except BaseException as error:  # whatever the mutant raises is its outcome
             raised = f"{error!r}"[:200]
             found = OrderFollowed(mutation.key, mutation.name, "fails", "", raised, digest=digest())
@@ -221,16 +230,18 @@ def page() -> str:
         f"{len(rows)} of the {len(mutations())} mistakes of order in the queue, its groups and its hand-over "
         "([MUTATION.md](MUTATION.md) says what they are) were followed in all systems at once: in the program that "
         f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others; "
-        f"{sum(f.digest == digest() for _, f, _ in rows)} of them with the reference and the systems as they are now. "
+        f"{sum(f.digest == digest() for _, f, _ in rows)} of them with the reference and the systems as they are now, "
+        f"the others, marked {OLDER}, with some as they were before. "
         "*Fails*: the program raises or gets stuck before a system says anything. "
         "*Endless*: it loops between two steps. "
+        "*Races*: nothing is rejected, and two threads use a plain attribute with nothing to order them. "
         "*Not judged*: not run under every schedule since its function was changed.",
         "",
-        "| every schedule | rejected | fails | endless | accepted |",
-        "|---|---:|---:|---:|---:|",
+        "| every schedule | rejected | fails | endless | races | accepted |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for outcome in outcomes:
-        numbers = [counts[outcome, v] for v in ("rejected", "fails", "endless", "accepted")]
+        numbers = [counts[outcome, v] for v in VERDICTS]
         lines.append(f"| {outcome} | {' | '.join(str(n) for n in numbers)} |")
     lines += [
         "",
@@ -242,14 +253,19 @@ def page() -> str:
     for mutation, found, (caught, what) in rows:
         if caught in ("caught", NOT_JUDGED) and found.verdict == "accepted":
             lines.append(
-                f"| {_cell(found.name)} | {_cell(what or caught)} | {reason(mutation.scope)} |"
+                f"| {_named(found)} | {_cell(what or caught)} | {reason(mutation.scope)} |"
             )
     lines += ["", "## Rejected", "", "| mistake | system | program | where |", "|---|---|---|---|"]
     for _, found, _ in rows:
         if found.verdict == "rejected":
-            cells = (found.name, f"`{found.system}`", found.program, found.where)
-            lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+            cells = (f"`{found.system}`", found.program, found.where)
+            lines.append(f"| {_named(found)} | {' | '.join(_cell(cell) for cell in cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _named(found: OrderFollowed) -> str:
+    """The mistake, marked where it was followed with another reference or other systems than those of now."""
+    return _cell(found.name if found.digest == digest() else f"{found.name} {OLDER}")
 
 
 def _cell(text: str) -> str:

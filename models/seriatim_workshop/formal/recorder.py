@@ -6,7 +6,7 @@ and is written down with its thread, the object that owns the cell, and the valu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -29,19 +29,20 @@ class HostOperation:
     step: int
     thread: str
     what: str
-    """get, set, exchange, cas, add, acquire, release, now; new, when a cell is made; or record"""
+    """get, set, exchange, cas, add, acquire, release, now; new, when a cell is made; record, or iterate"""
     cell: str
-    """The name of the cell, of the lock or semaphore, or of the record."""
+    """The name of the cell, of the lock or semaphore, of the record, or of the list that is iterated over."""
     owner: Any
-    """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner.
+    """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner. Or the list.
     Any: it is the reference's own object, or a mutant's."""
     old: Any
-    """The value expected by a compare-and-set, or found by an exchange. Any: whatever cells hold."""
+    """The value expected by a compare-and-set, or found by an exchange; of an iteration, whether it is at its begin, at
+    a node, at its end, or given up. Any: whatever cells hold."""
     new: Any
-    """The value read, written or added; of a record its fields."""
+    """The value read, written or added; of a record its fields; of an iteration the node that it returns."""
     ok: bool = True
     source: Any = None
-    """The recorded cell, lock or semaphore itself."""
+    """The recorded cell, lock or semaphore itself; of an iteration, what it is known by."""
     kind: str = field(init=False)
     """The last part of the cell's name."""
     writes: bool = field(init=False)
@@ -214,6 +215,19 @@ class Recorder:
 
     def perform(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return method(*args, **kwargs)
+
+    def iteration(self, of: Any, found: Iterator[T]) -> Iterator[T]:  # Any: a list, as in `owner`
+        """Iterate over a list, and note the beginning, each node before it is returned, and the end."""
+        known_by = object()
+        self.note("iterate", of.name, of, old="begin", source=known_by)
+        try:
+            for node in found:
+                self.note("iterate", of.name, of, old="node", new=node, source=known_by)
+                yield node
+        except GeneratorExit:
+            self.note("iterate", of.name, of, old="given up", source=known_by)
+            raise
+        self.note("iterate", of.name, of, old="end", source=known_by)
 
     def note(
         self,

@@ -30,7 +30,7 @@ INSTEAD = ("it pushes", "it is pulled from")
 """Why `wakeups` or `jobs` does not speak of a queue: the other of the two does."""
 
 KINDS = {
-    "nodes": {"next", "tail", "walk", "size", "state", "marked"},
+    "nodes": {"next", "tail", "walk", "iterate", "size", "state", "marked"},
     "entries": {"record", "now", "depth", "groups", "pointer", "state", "next", "marked"},
     "lists": {"acquire", "release", "qcm_move", "Interested", "wants_work", "next", "marked"},
     "handover": {"permits", "targets", "sessions", "ready", "scheduled"},
@@ -95,6 +95,8 @@ class Simulation:
                 kinds is not None and event.kind not in kinds and event.what not in kinds
             ):
                 continue
+            if event.what == "iterate" and not isinstance(follower, Nodes):
+                continue  # it is no operation, and only `nodes` knows walks
             self.where = follower.system
             found = follower(event)
             if found:

@@ -14,21 +14,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import cast
 
 from rich.console import Console
 from rich.table import Table
 
-from seriatim_models.explorer import Dpor, World, explore
+from seriatim_models.explorer import World
 from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant
-from seriatim_models.programs.check import subject
+from seriatim_models.programs.check import observed_classes
 from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal import SPEC, journal
+from seriatim_workshop.formal.exploring import explore_changed_into, explore_into
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_jobs import JobFollower
@@ -36,8 +35,6 @@ from seriatim_workshop.formal.follow_lists import Consumers, Lists, Nodes
 from seriatim_workshop.formal.follow_wakeups import WakeupFollower
 from seriatim_workshop.formal.followed import Followed, share, write
 from seriatim_workshop.formal.page import renewed
-from seriatim_workshop.formal.recorder import Recorder
-from seriatim_workshop.formal.simulation import Simulation
 
 SLICE = 40
 """So many executions of each program are followed, unless all are asked for: the first of the search."""
@@ -70,49 +67,21 @@ def follow(
     """Follow the schedules of a program as they happen; the first execution that is no behaviour ends it.
 
     `executions` is how many at most, and `seconds` for how long; None is every one.
-    `lib` is the module under test, if it is no registered mutant.
+    `lib` is the module under test, if it is no registered mutant. Code that was changed must not race, either.
     """
     program = PROGRAMS[program_id]
     mutant: Mutant | None = MUTANTS[mutant_id] if mutant_id else None
     module = lib or load(program.reference, mutant)
     found = Followed(program_id, mutant_id)
-    rejections: list[tuple[str, str]] = []
-    began = time.process_time()
 
-    def run(world: World) -> None:
-        simulation = Simulation(module)
+    def build(world: World) -> None:
+        program.build(world, module)
 
-        def rejects() -> str | None:
-            if simulation.rejected:
-                rejections.append((simulation.where, simulation.rejected))
-            return f"{simulation.where}: {simulation.rejected}" if simulation.rejected else None
-
-        simulation.on_rejection = rejects
-        program.build(cast(World, Recorder(world, simulation)), module)
-
-        def conform() -> str | None:
-            simulation.end()
-            found.steps += simulation.steps
-            found.counts.update(simulation.counts)
-            found.actions |= simulation.actions
-            found.notes |= simulation.notes
-            return rejects()
-
-        world.at_end(conform)
-
-    result = explore(
-        run,
-        Dpor(),
-        name=subject(program, mutant),
-        shrink=0,
-        max_executions=executions,
-        seconds=seconds,
-    )
-    found.executions, found.exhausted = result.executions, result.exhausted
-    found.counterexample = result.counterexample
-    if rejections:
-        found.system, found.rejected = rejections[0]
-    found.seconds = time.process_time() - began
+    if module is load(program.reference):
+        explore_into(found, module, build, executions, seconds)
+    else:
+        observed = observed_classes(program, module)
+        explore_changed_into(found, module, build, observed, executions, seconds)
     return found
 
 
