@@ -14,9 +14,6 @@ REASONS = {
     ),
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
-    "QueueConsumerManager._move": (
-        "a membership that is not ended is rejected by `lists`; it is in none of the first 200 schedules of the program"
-    ),
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
     "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
