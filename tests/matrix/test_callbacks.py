@@ -11,16 +11,25 @@ from seriatim_models.machines.calls import ApiCall, CallStanding, callable_insid
 from seriatim_models.machines.queue.calls import PUSH, PushHarness
 from seriatim_models.matrix.callbacks import CallInside
 from seriatim_models.matrix.cells import CallPair, run_pair
+from seriatim_models.matrix.log_scenes import LOG_SYSTEM, REPLAYED_TWICE
 from seriatim_models.matrix.plan import plan_universe
 from seriatim_models.matrix.queue_scenes import PUSH_SYSTEM, PushMatrixScene, QueueUniverse
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Offer, Unsettled
-from seriatim_models.matrix.states import recorded_scene
+from seriatim_models.matrix.states import edge_problem, explore_path, recorded_scene
 from seriatim_models.matrix.systems import SYSTEMS
 from seriatim_models.matrix.work import PairData, call_names, universe_of
 from seriatim_models.programs import MUTANTS
-from seriatim_models.programs.mutant_modules import load
+from seriatim_models.programs.mutant_modules import load, source
+from seriatim_workshop.mutation.exhaustive import modules_with
 
-WITH_CALLBACKS = ("pull", "push", "client")
+WITH_CALLBACKS = ("pull", "push", "client", "log", "fair")
+DELIVERS = {
+    "pull": "enqueue m1",
+    "push": "enqueue m1",
+    "log": "consume_one a",
+    "fair": "deliver p0 1",
+}
+"""The call that brings a callback its first delivery, where the universe does not give it."""
 
 
 @pytest.mark.parametrize("name", WITH_CALLBACKS)
@@ -37,8 +46,8 @@ def test_in_each_such_universe_the_call_is_made_and_comes_to_its_end(name: str) 
     for universe in system.universes:
         if universe.callback:
             scene, _ = recorded_scene(system, universe, load(system.reference))
-            if name != "client":
-                scene.make(Invocation("enqueue", ("m1",)))
+            if name in DELIVERS:
+                scene.make(Invocation.read(DELIVERS[name]))
             scene.settle()
             assert scene.outcome()["called"], universe.name
 
@@ -102,6 +111,67 @@ def test_a_callback_that_runs_on_the_reader_is_seen() -> None:
 def test_a_job_that_is_delivered_under_the_send_lock_is_seen() -> None:
     lib = load("queue", MUTANTS["pushed-under-the-send-lock"])
     assert caught(PUSH_SYSTEM, "settle inside-release: ; enqueue m1 | pause A", lib)
+
+
+def changed(file: str, old: str, new: str) -> ModuleType:
+    assert source(file).count(old) == 1
+    return modules_with(file, source(file).replace(old, new))
+
+
+def test_a_delivery_that_is_weighed_under_the_lock_is_seen() -> None:
+    lib = changed(
+        "fair",
+        "        weight = slot.weight(delivery)\n",
+        "        with self._lock:\n            weight = slot.weight(delivery)\n",
+    )
+    assert caught(SYSTEMS["fair"], "settle inside-deliver: ; deliver p0 1 | stop", lib)
+
+
+def test_a_call_alone_that_waits_for_its_own_lock_is_an_error_and_does_not_hang() -> None:
+    of, right = SYSTEMS["fair"], load("fair")
+    lib = changed(
+        "fair",
+        "        weight = slot.weight(delivery)\n",
+        "        with self._lock:\n            weight = slot.weight(delivery)\n",
+    )
+    state = explore_path(of, universe_of(of, "inside-deliver"), right, ())
+    [offer] = [o for o in state.offers if str(o.invocation) == "deliver p0 1"]
+    assert edge_problem(of, state, offer, right, right) == ""
+    assert edge_problem(of, state, offer, lib, right) == "error: WouldWait: for a lock"
+
+
+def test_a_message_that_is_settled_under_the_lock_is_seen() -> None:
+    lib = changed(
+        "fair",
+        "                self.settle(delivery, well)\n",
+        "                with self._lock:\n                    self.settle(delivery, well)\n",
+    )
+    assert caught(SYSTEMS["fair"], "settle inside-deliver: deliver p0 1; serve_round | stop", lib)
+
+
+def test_a_handler_of_the_log_that_is_called_under_a_lock_is_seen() -> None:
+    lib = changed(
+        "log",
+        "            handler(delivery.message)\n",
+        "            with self._lock:\n                handler(delivery.message)\n",
+    )
+    assert caught(SYSTEMS["log"], "settle inside-notify: ; consume_one a | publish_one good", lib)
+
+
+def test_two_who_replay_at_once_are_let_pass_and_a_message_that_stays_is_not() -> None:
+    """The exception leaves out how many messages each replay had, and nothing of what is parked."""
+    key, right = "settle inside-replay: ; consume_one a | replay a False", load("log")
+    result = run_pair(LOG_SYSTEM, right, PairData.read(key, LOG_SYSTEM).pair(LOG_SYSTEM))
+    assert result.exhausted
+    assert not result.problem
+    assert result.excused == (REPLAYED_TWICE.why,)
+    lib = changed(
+        "log",
+        '        self._note_parked(parked.place, None, b"")\n',
+        "        if parked.place not in [p.place for p in self.parked()]:\n"
+        '            self._note_parked(parked.place, None, b"")\n',
+    )
+    assert caught(LOG_SYSTEM, key, lib)
 
 
 def test_a_call_that_does_what_its_class_forbids_is_told_of() -> None:

@@ -213,6 +213,18 @@ def test_what_the_oracle_lets_pass_has_its_reason(system: MatrixSystem, key: str
     assert run(strict, key).problem.startswith("outcome: "), "and is no order of the calls"
 
 
+def test_a_batch_may_begin_later_and_has_no_gap() -> None:
+    """What a batch has is let pass beside a commit, unless a message between two that it has is left out."""
+    key = "settle one-channel: publish_one good, publish_one good, publish_one good; read a 2 | commit a 2"
+    pair = PairData.read(key, LOG_SYSTEM).pair(LOG_SYSTEM)
+    assert not run_pair(LOG_SYSTEM, load("log"), pair).problem
+    old, new = "position = delivery.following", "position = max(delivery.following, self.position)"
+    assert source("log").count(old) == 1
+    lib = modules_with("log", source("log").replace(old, new))
+    problem = run_pair(LOG_SYSTEM, lib, pair, right=load("log")).problem
+    assert problem.startswith("outcome: "), problem
+
+
 def test_letting_pass_hides_nothing_else() -> None:
     """The immediate message may be discarded; the other one may not be lost with it."""
     outcome = {"returned": {}, "m1": "gone", "m2": "gone", "depth": 0}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import cast
+from typing import Self, cast
 
-from seriatim.host import Condition, Lock, Semaphore, _ThreadSemaphore
+from seriatim.host import Condition, Lock, Semaphore, _ThreadLock, _ThreadSemaphore
 from seriatim_models.explorer import World
 from seriatim_models.history.event import Event, event
 from seriatim_models.watched import WatchedThreads
@@ -14,6 +14,16 @@ from seriatim_models.watched import WatchedThreads
 
 class WouldWait(AssertionError):
     """The only thread would wait for another one, and so for ever."""
+
+
+class _LockOfOne(_ThreadLock):
+    def acquire(self) -> None:
+        if not self.try_acquire():
+            raise WouldWait("for a lock")
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
 
 
 class _SemaphoreOfOne(_ThreadSemaphore):
@@ -32,7 +42,7 @@ class _ConditionOfOne(threading.Condition):
 
 
 class SingleThreadedHost(WatchedThreads):
-    """`WatchedThreads` of which only one runs, so that no lock is ever contended."""
+    """`WatchedThreads` of which only one runs: a lock that is not free it holds itself."""
 
     def __init__(self) -> None:
         super().__init__(self._keep)
@@ -42,6 +52,10 @@ class SingleThreadedHost(WatchedThreads):
         self.unrecorded = ()
         self.world = cast(World, self)  # it has what a scene asks a world for, but for threads
         self.alone = True
+
+    def lock(self, name: str = "") -> Lock:
+        """A lock that raises `WouldWait` where a thread would wait."""
+        return _LockOfOne()
 
     def semaphore(self, permits: int, name: str = "") -> Semaphore:
         """A semaphore that raises `WouldWait` where a thread would wait."""

@@ -167,6 +167,7 @@ def _universe(
 UNIVERSES = (
     HandoverUniverse("arrival", "a consumer comes", messages=(M,), idle=True),
     _universe("target", "one consumer, two messages", (PLAIN,), (M, M), idle=True),
+    _universe("target-spent", "one consumer, which runs out of credit", (ONE,), (M, M)),
     _universe("turns", "one target, two consumers in turn", (PLAIN, PLAIN), (M, M)),
     _universe("target-credit", "one target, one runs out of credit", (ONE, PLAIN), (M, M)),
     _universe("target-ranks", "one target, the higher one first", (HIGH, PLAIN), (M, M)),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, cast
 
 import seriatim.log as reference
-from seriatim_models.machines.calls import ApiCall
+from seriatim_models.machines.calls import ApiCall, callable_inside
 from seriatim_models.machines.log.calls import LOG, LogHarness, channels, state
 from seriatim_models.machines.log.state import state_text
 from seriatim_models.machines.stages import ProgramStage, Stage
+from seriatim_models.matrix.callbacks import CallInside
 from seriatim_models.matrix.scene import (
     ExpectedDifference,
     Instead,
@@ -49,6 +51,21 @@ class LogMatrixScene(TableScene[LogHarness]):
         super().__init__(LogHarness(world, lib), TABLE, (lib.Misuse, lib.PastTheEnd))
         self.universe = universe
         self.stage = stage
+        self.inside: CallInside | None = None
+        if universe.callback:
+            call = TABLE[universe.callback]
+            run = partial(self._run_inside, call)
+            self.inside = CallInside(call, self.harness, run, self.state)
+            self.harness.inside = self._call_inside
+
+    def _call_inside(self, channel: reference.Channel, message: bytes) -> None:
+        """Make the callback's call: of each channel's handlers once for each message that differs."""
+        assert self.inside is not None
+        alone = cast(ProgramStage, self.stage).world.alone
+        self.inside.make(f"{channel.name} {message.decode('latin-1')}", alone, channel=channel)
+
+    def _run_inside(self, call: ApiCall, who: str, arguments: Mapping[str, Any]) -> str:
+        return self.run(call, arguments)
 
     def offered(self, call: ApiCall, arguments: Mapping[str, Any]) -> bool:
         """Return whether a call is of this universe: its messages and channels, and few of what differs little."""
@@ -68,9 +85,9 @@ class LogMatrixScene(TableScene[LogHarness]):
         return f"consumer {arguments['channel'].name}" if own else ""
 
     def shown(self, result: object) -> str:
-        """Return what a caller sees: messages as their text."""
+        """Return what a caller sees: messages as their text, and what was read from a topic with its place."""
         if isinstance(result, list):
-            return ",".join(bytes(r.message).decode("latin-1") for r in result)
+            return ",".join(map(_delivered, result))
         return super().shown(result)
 
     def make(self, invocation: Invocation) -> str:
@@ -89,7 +106,12 @@ class LogMatrixScene(TableScene[LogHarness]):
         return str(len(batch))
 
     def settle(self) -> None:
-        """Read every channel to its end, if this universe's channels have consumers."""
+        """Read every channel to its end, if this universe's channels have consumers; look at what handlers called."""
+        self._read_on()
+        if self.inside is not None:
+            self.inside.check_end()
+
+    def _read_on(self) -> None:
         if not self.universe.serve:
             return
         for channel in channels(self.harness):
@@ -133,7 +155,8 @@ class LogMatrixScene(TableScene[LogHarness]):
 
     def state(self) -> str:
         """Return the disk, what is open, and who consumes."""
-        return state_text(self.harness)
+        called = "" if self.inside is None else f"\ncalled={sorted(self.inside.returned)}"
+        return state_text(self.harness) + called
 
     def outcome(self) -> Mapping[str, Any]:
         """Return what each channel handled, parked and has before it, and whether the topic is closed."""
@@ -149,7 +172,26 @@ class LogMatrixScene(TableScene[LogHarness]):
                 }
                 for channel in channels(harness)
             },
+            **({} if self.inside is None else {"called": dict(self.inside.returned)}),
         }
+
+
+def _delivered(delivery: reference.Delivery | reference.Parked) -> str:
+    text = bytes(delivery.message).decode("latin-1")
+    behind: reference.Position | None = getattr(delivery, "following", None)
+    if behind is None:
+        return text
+    start, end = (f"{at.segment}:{at.offset}" for at in (delivery.place, behind))
+    return f"{text} {start} {end}"
+
+
+def _has_gap(batch: str) -> bool:
+    """Return whether a batch, as it is shown, leaves out a message between two that it has."""
+    places = [shown.split(" ")[-2:] for shown in batch.split(",")] if batch else []
+    return any(
+        start not in (end, f"{int(end.partition(':')[0]) + 1}:0")
+        for (_, end), (start, _) in pairwise(places)
+    )
 
 
 def _all(topic: reference.Topic) -> list[reference.Delivery]:
@@ -193,9 +235,11 @@ def _not_read(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
 
 
 def _but_for_what_was_read(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an outcome without what batches had that were read and not committed."""
-    returned = {c: result for c, result in outcome["returned"].items() if not c.startswith("read ")}
-    return {**outcome, "returned": returned}
+    """Return an outcome without what batches had that were read and not committed, but for gaps in them."""
+    returned = outcome["returned"]
+    gaps = any(_has_gap(result) for call, result in returned.items() if call.startswith("read "))
+    rest = {call: result for call, result in returned.items() if not call.startswith("read ")}
+    return {**outcome, "returned": rest, "gaps": gaps}
 
 
 READ_MEANWHILE = ExpectedDifference(
@@ -206,6 +250,39 @@ READ_MEANWHILE = ExpectedDifference(
 )
 
 
+def _two_replays(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
+    """Yield the calls, if one replays what is parked and a handler does so, too."""
+    if universe.callback == "replay" and any(call.call == "replay" for call in calls):
+        yield universe, calls
+
+
+def _but_for_counts(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an outcome without how many messages each replay had, and whether one came too late."""
+    returned = {c: r for c, r in outcome["returned"].items() if not c.startswith("replay ")}
+    return {**outcome, "returned": returned, "called": sorted(outcome.get("called", ()))}
+
+
+REPLAYED_TWICE = ExpectedDifference(
+    "a parked message is struck off when the handler of a replay has returned, so two who replay it at once both "
+    "hand it over, or the one that comes to it later is refused",
+    _two_replays,
+    _but_for_counts,
+)
+
+
+BESIDE = ("publish_one", "consume_one", "read", "replay", "disconnect", "close_topic")
+"""What is called beside what a handler calls."""
+WITH_PARKED = ("publish_one bad", "consume_one a", "publish_one good")
+INSIDE = tuple(
+    LogUniverse(
+        f"inside-{name}",
+        f"a handler that calls {name}",
+        given=WITH_PARKED if name in ("parked", "replay") else ("publish_one good",),
+        calls=BESIDE,
+        callback=name,
+    )
+    for name in callable_inside(TABLE)
+)
 UNIVERSES = (
     LogUniverse(
         "one-channel",
@@ -225,6 +302,7 @@ UNIVERSES = (
         serve=True,
         calls=("publish_one", "notify", "close_topic"),
     ),
+    *INSIDE,
 )
 LOG_SYSTEM = MatrixSystem(
     "log",
@@ -233,5 +311,5 @@ LOG_SYSTEM = MatrixSystem(
     UNIVERSES,
     LogMatrixScene,
     PROPERTIES,
-    expected=(ASKED_TO_END, READ_MEANWHILE),
+    expected=(ASKED_TO_END, READ_MEANWHILE, REPLAYED_TWICE),
 )

@@ -74,6 +74,7 @@ class FairHarness(FairScene):
         weight=(1, 2, 3, 5, 9, 0, -1),
         standing=_within_prefetch,
         standings=(IN_CONTRACT, REFUSED),
+        inside={},
     )
     def deliver(self, slot: reference.Slot[int], weight: int) -> None:
         """Deliver to a slot, as the broker does.
@@ -104,6 +105,7 @@ class FairHarness(FairScene):
     @call(
         standing=lambda harness: NO_OP if harness.consumer._stopping.get() else IN_CONTRACT,
         standings=(IN_CONTRACT, NO_OP),
+        inside={},
     )
     def stop(self) -> None:
         """Ask the loop to end; once is enough."""

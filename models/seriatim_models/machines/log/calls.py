@@ -100,6 +100,8 @@ class LogHarness(LogScene):
         self.max_attempts = max_attempts
         self.handled: dict[str, list[str]] = {}
         """What the consumers of each channel that `begin` started handled well, in order, as Latin-1."""
+        self.inside: Callable[[reference.Channel, bytes], None] = lambda channel, message: None
+        """What handlers do with a message before they handle it."""
         self._open_channels()
 
     def _open_channels(self) -> None:
@@ -116,6 +118,7 @@ class LogHarness(LogScene):
         """Return a handler that fails on "bad" and keeps the rest."""
 
         def handler(message: bytes) -> None:
+            self.inside(channel, message)
             fails_on_bad(message)
             self.handled.setdefault(channel.name, []).append(message.decode("latin-1"))
 
@@ -127,12 +130,17 @@ class LogHarness(LogScene):
         message=("good", "bad", "", "x" * SEGMENT),
         standing=_to_publish,
         standings=TAKEN,
+        inside={},
     )
     def publish_one(self, message: str) -> reference.Position:
         """Publish a message, given as Latin-1; refused (Misuse) if it is too large or the topic closed."""
         return self.topic.publish(message.encode("latin-1"))
 
-    @call(standing=lambda harness: NO_OP if harness.topic._closed else IN_CONTRACT, standings=ONCE)
+    @call(
+        standing=lambda harness: NO_OP if harness.topic._closed else IN_CONTRACT,
+        standings=ONCE,
+        inside={},
+    )
     def close_topic(self) -> None:
         """Close the topic; one that is closed stays so."""
         self.topic.close()
@@ -143,6 +151,7 @@ class LogHarness(LogScene):
         at_tail=(False, True),
         standing=_to_open,
         standings=TAKEN,
+        inside={},
     )
     def open_channel(self, name: str, max_attempts: int, at_tail: bool) -> None:
         """Open a channel; a name that is taken or is none, and no attempts, are refused (Misuse)."""
@@ -160,7 +169,7 @@ class LogHarness(LogScene):
         channel.connect()
         channel.consume(handler)
 
-    @call(Caller.OWNER, channel=channels, standing=_by_first, standings=TAKEN)
+    @call(Caller.OWNER, channel=channels, standing=_by_first, standings=TAKEN, inside={})
     def connect(self, channel: reference.Channel) -> None:
         """Become the channel's consumer; a second one is refused (Misuse)."""
         channel.connect()
@@ -195,19 +204,25 @@ class LogHarness(LogScene):
         channel.connect()
         channel.consume(handler)
 
-    @call(channel=channels, standing=_to_stop, standings=ONCE)
+    @call(channel=channels, standing=_to_stop, standings=ONCE, inside={})
     def disconnect(self, channel: reference.Channel) -> None:
         """Ask the channel's consumer to end, if there is one; once is enough."""
         channel.disconnect()
 
-    @call(channel=channels, standing=lambda harness, channel: NO_OP, standings=(NO_OP,))
+    @call(channel=channels, standing=lambda harness, channel: NO_OP, standings=(NO_OP,), inside={})
     def notify(self, channel: reference.Channel) -> None:
         """Signal to a channel for nothing: its consumer looks, and sleeps again."""
         channel.notify()
 
     # ---- reading by oneself
 
-    @call(channel=channels, limit=(1, 2, 5, 0, -1), standing=_to_read, standings=ONCE)
+    @call(
+        channel=channels,
+        limit=(1, 2, 5, 0, -1),
+        standing=_to_read,
+        standings=ONCE,
+        inside={"limit": 2},
+    )
     def read(self, channel: reference.Channel, limit: int) -> list[reference.Delivery]:
         """Read at most so many of the next messages, and commit none."""
         return channel.read(limit)
@@ -241,16 +256,23 @@ class LogHarness(LogScene):
 
     # ---- parked messages
 
-    @call(channel=channels, standing=lambda harness, channel: NO_OP, standings=(NO_OP,))
+    @call(channel=channels, standing=lambda harness, channel: NO_OP, standings=(NO_OP,), inside={})
     def parked(self, channel: reference.Channel) -> list[reference.Parked]:
         """List what is parked."""
         return channel.parked()
 
-    @call(channel=channels, fails=(False, False, True), standing=_if_parked, standings=ONCE)
+    @call(
+        channel=channels,
+        fails=(False, False, True),
+        standing=_if_parked,
+        standings=ONCE,
+        inside={},
+    )
     def replay(self, channel: reference.Channel, fails: bool = False) -> int:
         """Replay all parked messages, and return how many there were; with a handler that fails they stay."""
 
         def handler(message: bytes) -> None:
+            self.inside(channel, message)
             if fails:
                 raise ConnectionError("still no")
 
