@@ -436,6 +436,17 @@ PLANTED: list[tuple[str, str, str, str, str]] = [
         if waiting and not waiting[0].process():
             self._targets.take()
         return"""),
+    ("fair-weighs-another", "outcome", "fair",
+     """        weight = slot.weight(delivery)
+        if weight <= 0:
+            raise ValueError(f"slot {slot.name}: a weight is positive, not {weight}")
+        with self._lock:
+""",
+     """        with self._lock:
+            weight = slot.weight(delivery)
+            if weight <= 0:
+                raise ValueError(f"slot {slot.name}: a weight is positive, not {weight}")
+"""),
     ("fair-delivers-itself", "outcome", "fair",
      """            delivery, _ = taken
             well = False

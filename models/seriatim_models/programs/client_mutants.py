@@ -181,6 +181,20 @@ mutant(
 )
 
 mutant(
+    id="ends-all-calls",
+    killed_by="CH-4",
+    program="pool-left-by-one-of-two-calls",
+    steps=11,
+    origin="a mistake planted by hand",
+    title="a channel that is unregistered takes the limits back that other channels' calls have lifted",
+    diff="""
+-            self._unlimited.discard(key)
++            self._unlimited.clear()
+             self._room.notify_all()
+""",
+)
+
+mutant(
     id="published-limits-stay-lifted",
     killed_by="CH-5",
     program="pool-unlimited-again",

@@ -334,6 +334,24 @@ def fair_delivers_itself(scene: FairScene) -> None:
     scene.loop()
 
 
+@scenario("FQ-3 FQ-4", traces=4, quanta=(1,))
+def fair_weighs_another(scene: FairScene) -> None:
+    """To weigh a delivery delivers another one, on the broker's thread.
+
+    Bounds: One slot, one delivery of weight 1, and one by its weighing.
+    """
+    slot, more = scene.slots[0], [1]
+
+    def weight(delivery: int) -> int:
+        if more:
+            scene.deliver(slot, more.pop())
+        return delivery
+
+    slot.weight = weight
+    scene.loop()
+    scene.push((0, 1))
+
+
 @scenario("FQ-3 FQ-4 AP-1", traces=1, quanta=(1,))
 def fair_foreign(scene: FairScene) -> None:
     """A delivery comes for a slot of another consumer, and one for a slot of this one.

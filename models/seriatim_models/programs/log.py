@@ -1166,6 +1166,28 @@ def log_commit_refused(scene: LogScene) -> None:
     scene.world.spawn(life, name="life")
 
 
+@scenario("LC-1 LC-2 AP-1", traces=1)
+def log_commit_when_connected(scene: LogScene) -> None:
+    """A channel's consumer commits a batch between connecting and consuming, and consumes the rest; back is refused.
+
+    Bounds: Sequential; two messages there, a batch of one.
+    """
+    scene.backlog(b"m1", b"m2")
+    c = scene.channel()
+
+    def life() -> None:
+        c.connect()
+        batch = c.read(1)
+        handled(scene, batch)
+        with scene.accepted(scene.lib.Misuse):
+            c.commit(batch[-1].following)
+        with scene.refused(scene.lib.Misuse):
+            c.commit(batch[-1].place)
+        c.consume(lambda message: c.disconnect())
+
+    scene.world.spawn(life, name="life")
+
+
 @scenario("LC-1 LC-2 LC-7 LC-8", traces=1, segment_size=40, memory=Failing)
 def log_disk_fails(scene: LogScene) -> None:
     """Two publishes fail half-way; one is made again in its place, the other is given up, and a segment begins.

@@ -488,6 +488,15 @@ mutant(
 """,
 )
 mutant(
+    id="commits-only-unconnected",
+    killed_by="AP-1",
+    program="log-commit-when-connected",
+    steps=29,
+    origin="a mistake planted by hand",
+    title="a consumer that has connected may commit no batch before it consumes",
+    edit=("if self._state.get() == CONSUMING:", "if self._state.get() != AWAY:"),
+)
+mutant(
     id="recovered-before-claimed",
     killed_by="LC-6",
     program="log-parked-while-opened",

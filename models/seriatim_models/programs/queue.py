@@ -274,6 +274,42 @@ def expiring(scene: PullScene) -> None:
     scene.housekeeping(after=6)
 
 
+@scenario("ES-1 ES-3 ES-5 TM-2", traces=1)
+def held_and_expired(scene: PullScene) -> None:
+    """A held message has expired when its time comes: a pass of housekeeping makes it available, the next discards it.
+
+    Bounds: Sequential; one message, two passes of housekeeping.
+    """
+    scene.clock_starts()
+    scene.enqueue("m1", not_before=5, expires=6)
+
+    def clean_twice() -> None:
+        scene.pass_time(7)
+        scene.queue.check_message_status()
+        scene.queue.check_message_status()
+
+    scene.spawn(clean_twice, name="housekeeping")
+
+
+@scenario("ES-1 ES-3 ES-5 TM-2", traces=1)
+def released_and_expired(scene: PullScene) -> None:
+    """A message that its holder has released expires, and housekeeping clears it away like one that nobody had.
+
+    Bounds: Sequential; one message, one release, one pass of housekeeping.
+    """
+    scene.clock_starts()
+    a = scene.taker("A")
+    scene.enqueue("m1", expires=5)
+    held = scene.take(a)
+
+    def life() -> None:
+        scene.queue.release(held, a)
+        scene.pass_time(6)
+        scene.queue.check_message_status()
+
+    scene.spawn(life, name="A")
+
+
 @scenario("ES-2 ES-5 MG-1 MG-2", traces=14)
 def group_race(scene: PullScene) -> None:
     """Two consumers are after two messages of one group.
@@ -426,6 +462,37 @@ def group_freed_before(scene: PullScene) -> None:
         scene.queue.dequeue(second, a)
 
     scene.spawn(life, name="A")
+
+
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=1)
+def group_released_in_part(scene: PullScene) -> None:
+    """The owner of a group releases one of its messages and keeps the other: it may have the first again.
+
+    Bounds: Sequential; one group of two, one consumer.
+    """
+    a = scene.taker("A")
+    scene.enqueue("g1", "g2", group="g")
+    first = scene.take(a)
+    scene.take(a)
+    scene.spawn(lambda: scene.queue.release(first, a), name="A")
+
+
+@scenario("ES-5 SP-2 MG-1 MG-2", traces=16)
+def group_freed_and_joined(scene: PullScene) -> None:
+    """The owner of a group is done with its last message while another consumer is about to own the group.
+
+    Bounds: One group of three, of which the first was released and passed over by the other consumer, and the
+    last is behind its pointer; one dequeue, one attempt.
+    """
+    a, b = scene.taker("A"), scene.taker("B")
+    scene.enqueue("g1", "g2", group="g")
+    scene.enqueue("m3")
+    first, second = scene.take(a), scene.take(a)
+    scene.queue.release(first, a)
+    scene.take(b)
+    scene.enqueue("g4", group="g")
+    scene.spawn(lambda: scene.queue.dequeue(second, a), name="A")
+    scene.spawn(lambda: scene.attempt(b), name="B")
 
 
 @scenario("ES-5 SP-2 MG-1 MG-2", traces=341)

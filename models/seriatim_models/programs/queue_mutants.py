@@ -276,6 +276,33 @@ mutant(
 )
 
 mutant(
+    id="owned-group-not-announced",
+    killed_by="SP-2",
+    program="group-released-in-part",
+    steps=3,
+    origin="a mistake planted by hand",
+    title="a message that is released is announced if it has no group or its group is free, not to the group's owner",
+    diff="""
+-            else:
++            elif not entry.message.group:
+                 self._announce(entry)
+""",
+)
+
+mutant(
+    id="group-looked-at-again",
+    killed_by="SP-2",
+    program="group-freed-and-joined",
+    steps=22,
+    origin="a mistake planted by hand",
+    title="whether a group was set free is looked up afterwards: nobody announces its end if it has an owner again",
+    edit=(
+        "                return not count\n",
+        "                return group not in self.owners.get()\n",
+    ),
+)
+
+mutant(
     id="released-where-the-pointer-stands",
     killed_by="SO-3",
     program="release-own",
@@ -1014,6 +1041,44 @@ mutant(
     diff="""
 -                self._expired(entry)
 +                False
+""",
+)
+
+mutant(
+    id="held-when-expired",
+    killed_by="TM-2",
+    program="held-and-expired",
+    steps=11,
+    origin="a mistake planted by hand",
+    title="housekeeping asks first what has expired, so a held message that has expired is held for ever",
+    diff="""
+-            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
+-                self._announce(entry)
+-            elif (
+-                self._expired(entry)
+-                and (seen := entry.available())
+-                and entry.change(seen, DEQUEUED)
+-            ):
+-                self._dispose(entry)
++            if self._expired(entry):
++                if (seen := entry.available()) and entry.change(seen, DEQUEUED):
++                    self._dispose(entry)
++            elif self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
++                self._announce(entry)
+""",
+)
+
+mutant(
+    id="expires-as-it-was-enqueued",
+    killed_by="TM-2",
+    program="released-and-expired",
+    steps=19,
+    origin="a mistake planted by hand",
+    title="housekeeping discards what has expired from the AVAILABLE of its enqueue, and so nothing that was released",
+    diff="""
+-                and (seen := entry.available())
+-                and entry.change(seen, DEQUEUED)
++                and entry.change(AVAILABLE, DEQUEUED)
 """,
 )
 

@@ -302,6 +302,25 @@ def pool_left_with_a_call(scene: ClientScene) -> None:
     scene.spawn(lambda: service.pool.unregister_key("a"), "closer")
 
 
+@scenario("CH-1 CH-4", traces=3)
+def pool_left_by_one_of_two_calls(scene: ClientScene) -> None:
+    """Two channels have a call out and one of them is unregistered: for the other's reply the limits stay lifted.
+
+    Bounds: A third channel is full, one item is put into it behind the unregistration, and nobody makes room before.
+    """
+    service, go = held_up(scene, "c")
+    for key in "ab":
+        service.pool.register_key(key)
+        service.pool.unlimit(key)
+
+    def put() -> None:
+        service.pool.unregister_key("a")
+        service.add("c", scene.work("c:2"))
+        go.release()
+
+    scene.spawn(put, "reader")
+
+
 @scenario("CH-1 CH-4", traces=80)
 def pool_unlimited_for_two(scene: ClientScene) -> None:
     """Two threads wait for room in two channels, and a call of a third lifts all limits.
