@@ -187,7 +187,8 @@ def test_a_report_shows_a_slice_and_then_what_a_journal_has(
     assert whole.matrix.verdict is Verdict.OK
     [journal] = Path("build/matrix").glob("fair-1-*")
     kept = journal.read_bytes()
-    for spoiled in (kept[:-5], kept.replace(b"matrix-journal/1", b"matrix-journal/0")):
+    half = kept[: len(kept) // 2]  # its last line may be of a program that was tried twice
+    for spoiled in (half, kept.replace(b"matrix-journal/1", b"matrix-journal/0")):
         journal.write_bytes(spoiled)
         [small], extent = matrix_pages.overview(StopRequest())
         assert small.matrix.depth == 0

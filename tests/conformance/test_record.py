@@ -25,6 +25,7 @@ from seriatim_models.conformance.recording import address, through
 from seriatim_models.conformance.wire_recording import FrameReader, WireRecorder, WireSession
 from seriatim_models.history import Event, read_history
 from seriatim_models.history.complete import complete
+from seriatim_models.history.unrecorded import with_gaps
 
 from .conftest import ROOT
 
@@ -249,6 +250,16 @@ def test_each_hint_has_a_recording_that_shows_it() -> None:
         Event(i=12, t=0, ev="note", clk="elsewhere"),
     )
     found |= ids(event(5, "publish", q="q", m="m0"))  # the first is not the beginning
+    found |= ids(
+        event(0, "publish", q="q", m="m0"),
+        event(1, "deliver", q="q", conn="a", ch=1, ctag="t", dtag=1, m="m0", redelivered=True),
+    )
+    found |= ids(
+        event(0, "deliver", q="log", m="m0", pos=0),
+        event(1, "commit", q="log", ctag="g", pos=0),
+        *(event(n, "declare", q="late", args={"delay": n}) for n in (2, 3)),
+    )
+    found |= ids(*with_gaps([event(0, "publish", q="q", m="m0")], ["nack"]))
     assert set(found) == set(SENTENCES)
 
 

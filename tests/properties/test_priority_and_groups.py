@@ -239,7 +239,7 @@ def test_a_no_local_consumer_is_given_nothing_of_its_own(case: str, verdict: Ver
 def test_profiles_promise_them_with_a_source_or_say_why_not() -> None:
     for id, promising in (
         ("P22", {"rabbit-classic"}),
-        ("P23", {"strict-qpid"}),
+        ("P23", {"pulsar-key-shared", "strict-qpid"}),
         ("P24", {"amqp-0-9-1-4.7", "strict-qpid"}),
     ):
         promised = {p.id for p in SYSTEMS.values() if any(x.property == id for x in p.promises)}

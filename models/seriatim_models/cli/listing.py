@@ -62,7 +62,7 @@ def listing(what: str, words: tuple[str, ...], verbose: bool, json: str | None) 
     width = out.console.width
     if len(rows) > FEW:
         names = (row[next(iter(row))] for row in rows)
-        text = fill("  ".join(names), width, break_on_hyphens=False, break_long_words=False)
+        text = fill(" ".join(names), width, break_on_hyphens=False, break_long_words=False)
         hint = f"{len(rows)} {what}; `seriatim list {what} WORD` shows those with a word, -v all"
         named = text.splitlines()
         room = out.console.height - 5
