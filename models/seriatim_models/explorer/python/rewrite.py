@@ -127,7 +127,7 @@ class Rewriter(ast.NodeTransformer):
         self.watched_globals = finder.rebound_globals | extra_globals
         self.classes: list[str] = []
         self.temporaries = 0
-        self.library = path.startswith(LIBRARY) and "site-packages" not in path
+        self.of_library = path.startswith(LIBRARY) and "site-packages" not in path
         """Whether it is of the standard library, of which no loop waits by reading."""
         self.guarded = 0
         """How many statements around, in the function, may catch an exception."""
@@ -674,7 +674,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """`while a`; its rounds are looked at, see `waiting_loops`."""
-        looked_at = self.scope.kind == "function" and not self.library and not suspends(node)
+        looked_at = self.scope.kind == "function" and not self.of_library and not suspends(node)
         begun = self._begun(node) if looked_at else None
         node.test = self.read(node.test)
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)

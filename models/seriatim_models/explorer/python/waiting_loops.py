@@ -47,11 +47,11 @@ LOCKS_LOOKED_AT = "locks are looked at"
 """What is promoted when a program with such loops asks for a lock without waiting: it sees who holds it, and when."""
 
 OFTEN = 5
-"""LoopRounds of one loop after which rounds are looked at."""
+"""Rounds of one loop after which rounds are looked at."""
 IN_ONE_STEP = 200
-"""LoopRounds within one step after which the search begins again at once."""
+"""Rounds within one step after which the search begins again at once."""
 LONG = 50
-"""LoopRounds of one loop that are worth a word if the search does not end."""
+"""Rounds of one loop that are worth a word if the search does not end."""
 
 ACCESS, LOOKS, SEES_A_LOCK, TAKES, FREES, SLEEPS = range(6)
 """What an operation is in a round: an access to a place; a look, as long as it does not change anything; a look at a
@@ -108,7 +108,7 @@ class LoopRounds:
             self.changes[thread] += 1
 
     def step(self, thread: Thread, op: Operation) -> None:
-        """A thread is about to take a step. Of accesses to places that write `wrote` hears by itself."""
+        """A thread is about to take a step. Writes to places come to `wrote` besides."""
         footprint, kind = op.touch(), KINDS.get(type(op))
         for waiting in self.stopped:
             if waiting.thread is not thread and not waiting.changed:
@@ -279,9 +279,8 @@ class Loop:
         """Stop if the last round has changed nothing."""
         local: dict[str, object] = {}
         if self.names and rounds.mortal:
-            local = {
-                "": object()
-            }  # to look at the variables of a frame would keep alive what they hold
+            # To look at the variables of a frame would keep alive what they hold.
+            local = {"": object()}
         elif self.names:
             known = sys._getframe(3).f_locals
             local = {name: known[name] for name in self.names if name in known}
