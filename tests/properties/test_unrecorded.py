@@ -53,7 +53,12 @@ def judged(
 
 @pytest.mark.parametrize(
     ("first", "seeds"),
-    [(200_010, 6), (200_024, 4), pytest.param(201_000, 1_000, marks=pytest.mark.slow)],
+    [
+        (200_010, 6),
+        (200_024, 4),
+        pytest.param(201_000, 100, marks=pytest.mark.slow),
+        pytest.param(201_000, 1_000, marks=pytest.mark.night),
+    ],
 )
 def test_no_right_system_is_reported_for_a_kind_of_events_that_is_declared_unrecorded(
     first: int, seeds: int
