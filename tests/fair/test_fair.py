@@ -201,3 +201,22 @@ def test_error_of_settle_ends_run_which_may_be_called_again() -> None:
     consumer.run()
     assert settled == [1, 2]
     assert not consumer.tokens.try_acquire()
+
+
+def test_a_delivery_is_weighed_once() -> None:
+    """Its weight is that of its arrival: weighed again when it is taken, it would be under the lock."""
+    weighed: list[str] = []
+    handled: list[str] = []
+
+    def weight(delivery: str) -> int:
+        weighed.append(delivery)
+        return 1 + len(weighed)
+
+    slot = Slot("s", 1, 2, weight)
+    consumer = FairConsumer(Threads(), [slot], handled.append, lambda delivery, well: None)
+    for delivery in "ab":
+        consumer.deliver(slot, delivery)
+    for _ in range(5):
+        assert consumer.park()
+        consumer.round()
+    assert (weighed, handled) == (["a", "b"], ["a", "b"])

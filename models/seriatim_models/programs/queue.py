@@ -310,6 +310,27 @@ def released_and_expired(scene: PullScene) -> None:
     scene.spawn(life, name="A")
 
 
+@scenario("ES-5 WK-1 TM-2", traces=528)
+def expired_twice(scene: PullScene) -> None:
+    """Two messages expire, one after the other, each as a consumer is about to take it: the third is there for it.
+
+    Bounds: One consumer, which pulls until there is nothing; two passes of housekeeping.
+    """
+    scene.clock_starts()
+    a = scene.subscribe("A")
+    scene.enqueue("m1", expires=5)
+    scene.enqueue("m2", expires=10)
+    scene.enqueue("m3")
+
+    def clean_twice() -> None:
+        for _ in range(2):
+            scene.pass_time(6)
+            scene.queue.check_message_status()
+
+    scene.spawn(clean_twice, name="housekeeping")
+    scene.spawn(lambda: scene.drain(a), name="A")
+
+
 @scenario("ES-2 ES-5 MG-1 MG-2", traces=14)
 def group_race(scene: PullScene) -> None:
     """Two consumers are after two messages of one group.

@@ -1083,6 +1083,30 @@ mutant(
 )
 
 mutant(
+    id="attempts-twice",
+    killed_by="WK-1",
+    program="expired-twice",
+    steps=76,
+    origin="a mistake planted by hand",
+    title="who was too late twice gives up, and leaves a third message that nobody announces any more",
+    edit=(
+        """        while True:
+            entry, first = self._attempt_once(consumer, path, only)
+            if entry is not None or first is not consumer:
+                return entry, first
+            consumer.restore_credit()
+""",
+        """        for _ in range(2):
+            entry, first = self._attempt_once(consumer, path, only)
+            if entry is not None or first is not consumer:
+                return entry, first
+            consumer.restore_credit()
+        return None, None
+""",
+    ),
+)
+
+mutant(
     id="never-deleted",
     killed_by="ES-5",
     program="enqueue-rest",
