@@ -150,6 +150,7 @@ def table(rows: Sequence[SystemRow]) -> str:
         "What a system does not offer (consumers, flags, channels) could not be tested and does not count against it.",
         "Systems in a process are driven one command after another, brokers of AMQP also with commands that meet;",
         "what only load shows is seen in recordings (`seriatim record`) and by `seriatim conform` without `--scripts`.",
+        "The profiles of Apache Pulsar are written from its documentation; no Pulsar was driven.",
         "",
         "| system | version | violates | profiles it is consistent with | not tested | seen with |",
         "|---|---|---|---|---|---|",
