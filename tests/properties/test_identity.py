@@ -102,9 +102,12 @@ def test_the_end_of_a_connection_ends_nobody_whose_name_only_looks_like_it() -> 
     events = history(
         ev("deliver", **take, ctag="c1/w1"),
         ev("conn_drop", "invoke", conn="c1"),
-        ev("deliver", **(take | {"redelivered": True}), ctag="w2"),
+        ev("get", "invoke", q="q", ctag="w2", op=2),
+        ev("get", "ok", **(take | {"redelivered": True}), ctag="w2", op=2),
+        ev("ack", "invoke", q="q", m="m", ms=["m"], ctag="c1/w1", op=1),
+        ev("ack", "ok", q="q", m="m", ms=["m"], ctag="c1/w1", op=1),
     )
-    assert BY_ID["P2"].check(events).verdict is Verdict.VIOLATED
+    assert BY_ID["P2"].check(list(complete(events))).verdict is Verdict.VIOLATED
 
 
 @pytest.mark.parametrize("part", [0, None])

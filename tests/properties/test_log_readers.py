@@ -119,16 +119,21 @@ def test_a_topic_that_drops_messages_leaves_positions_out(setting: str) -> None:
 
 
 def test_a_member_that_may_have_lost_its_partition_may_go_back() -> None:
-    """Where assignments are not recorded, and the group has another member."""
+    """Where assignments are not recorded, and the group has another member; or back to where a group begins to read, as
+    a member does that its group had not heard of for a while.
+    """
 
-    def go_back(part: int | None, *before: tuple[str, int | None]) -> Verdict:
+    def go_back(part: int | None, *before: tuple[str, int | None], to: int = 1) -> Verdict:
         events = [
             Event(i=n, ev="consume", q="q", conn=conn, ctag="g", part=assigned)
             for n, (conn, assigned) in enumerate(before)
         ]
         events += [
+            Event(i=5 + n, ev="publish", q="q", m=f"m{n}", pos=n, part=part) for n in range(3)
+        ]
+        events += [
             Event(i=9 + n, ev="deliver", q="q", m=f"m{pos}", pos=pos, part=part, conn="a", ctag="g")
-            for n, pos in enumerate((0, 1, 0))
+            for n, pos in enumerate((0, 1, 2, to))
         ]
         return LogReader().check(list(complete(events))).verdict
 
@@ -136,6 +141,9 @@ def test_a_member_that_may_have_lost_its_partition_may_go_back() -> None:
     assert go_back(0, ("a", None), ("b", None)) is not Verdict.VIOLATED
     assert go_back(0, ("a", None), ("a", 0), ("b", None)) is Verdict.VIOLATED
     assert go_back(None, ("a", None), ("b", None)) is Verdict.VIOLATED
+    assert go_back(0, to=0) is not Verdict.VIOLATED
+    assert go_back(0, ("a", 0), to=0) is Verdict.VIOLATED
+    assert go_back(None, to=0) is Verdict.VIOLATED
 
 
 def test_p4_after_a_seek_nothing_is_known_to_be_first() -> None:
@@ -191,9 +199,9 @@ def test_inside_a_log_a_message_behind_others_is_of_another_partition() -> None:
 
 def test_readers_without_a_group_may_be_of_one() -> None:
     published = [("publish", "", n) for n in range(5)]
-    first = ("deliver", "a", 0)
-    for other in (("deliver", "b", 1), ("deliver", "b", 0)):
-        for after in (("deliver", "a", 2), ("deliver", "a", 0)):
+    first = ("deliver", "a", 1)
+    for other in (("deliver", "b", 2), ("deliver", "b", 1)):
+        for after in (("deliver", "a", 3), ("deliver", "a", 1)):
             steps = [*published, first, other, after]
             assert unnamed(*steps, part=0).verdict is not Verdict.VIOLATED
             assert unnamed(*published, first, after, part=0).verdict is Verdict.VIOLATED

@@ -208,7 +208,8 @@ UNBEGUN: dict[str, tuple[str, list[Line], Line]] = {
         "P2",
         [
             ("get", "", {"proc": "w", "q": "q", "m": "m"}),
-            ("get", "", {"proc": "v", "q": "q", "m": "m"}),
+            ("get", "invoke", {"proc": "v", "q": "q", "op": 1}),
+            ("get", "ok", {"proc": "v", "q": "q", "m": "m", "op": 1}),
             ("nack", "ok", {"proc": "w", "q": "q", "ms": ["m"], "requeue": True, "op": 2}),
         ],
         ("nack", "invoke", {"proc": "w", "q": "q", "ms": ["m"], "requeue": True, "op": 2}),
@@ -536,17 +537,127 @@ def row_lock(killed: bool) -> list[Event]:
         ("get", "ok", {**v, "m": "m", "op": 1}),
         ("get", "invoke", {**w, "op": 2}),
         ("get", "ok", {**w, "m": "m", "op": 2}),
-        *([] if killed else [("get", "invoke", {**v, "op": 3})]),
+        *([] if killed else [("get", ph, {**v, "op": 3}) for ph in ("invoke", "ok")]),
     )
+
+
+def detached(cancelled: bool) -> list[Event]:
+    """A link of AMQP 1.0 is detached, and another one of its session is given what it had; or the link stays."""
+    a = {"conn": "a", "ch": 1, "gen": 1, "q": "q"}
+    ended = {**a, "ctag": "one" if cancelled else "other", "op": 5}
+    return events(
+        ("ch_open", "ok", {"conn": "a", "ch": 1, "gen": 1}),
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": "m", "op": 9}),
+        *[
+            ("consume", ph, {**a, "ctag": name, "op": n, "autoack": False})
+            for n, name in enumerate(("one", "two", "other"))
+            for ph in ("invoke", "ok")
+        ],
+        ("deliver", "", {**a, "ctag": "one", "m": "m", "dtag": 1}),
+        *[("cancel", ph, ended) for ph in ("invoke", "ok")],
+        ("deliver", "", {**a, "ctag": "two", "m": "m", "dtag": 2}),
+    )
+
+
+def counted_failures(seen: bool) -> list[Event]:
+    """The count of attempts is of failures alone (AMQP 1.0): what was released comes again as in its first attempt."""
+    g = {"q": "q", "conn": "a", "ch": 1, "gen": 1, "ctag": "t", "attempt": 1}
+    sent = [
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": f"m{n}", "pub": "p", "pseq": n, "op": n})
+        for n in range(2)
+    ]
+    return events(
+        ("ch_open", "ok", {"conn": "a", "ch": 1, "gen": 1}),
+        *sent,
+        *([("deliver", "", {**g, "m": "m0", "dtag": 1})] if seen else []),
+        ("deliver", "", {**g, "m": "m1", "dtag": 2}),
+        *(
+            [("nack", "", {"conn": "a", "ch": 1, "gen": 1, "dtag": 1, "requeue": True})]
+            if seen
+            else []
+        ),
+        ("deliver", "", {**g, "m": "m0", "dtag": 3}),
+    )
+
+
+def tried_often(often: bool) -> list[Event]:
+    """A message that was put back is gone: systems park it after so many attempts by default."""
+    w = {"proc": "w", "q": "q"}
+    tries = range(6 if often else 2)
+    return events(
+        *[("publish", ph, {"proc": "p", "q": "q", "m": "m", "op": 9}) for ph in ("invoke", "ok")],
+        *[
+            (
+                ev,
+                ph,
+                {**w, "op": 10 + n}
+                | ({} if (ev, ph) == ("get", "invoke") else {"m": "m"})
+                | requeued,
+            )
+            for n in tries
+            for ev, requeued in (("get", {}), ("nack", {"requeue": True, "ms": ["m"]}))
+            for ph in ("invoke", "ok")
+        ],
+        ("note", "", {"q": "q", "args": {"depth": 0, "held": 0}}),
+    )
+
+
+def row_lock_dropped(dropped: bool) -> list[Event]:
+    """A worker polls on, and learns that its connection was gone, so that its row was free; or is answered."""
+    v, w = {"conn": "v", "q": "q"}, {"conn": "w", "q": "q"}
+    return events(
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": "m", "op": 9}),
+        ("get", "invoke", {**v, "op": 1}),
+        ("get", "ok", {**v, "m": "m", "op": 1}),
+        ("get", "invoke", {**w, "op": 2}),
+        ("get", "ok", {**w, "m": "m", "op": 2}),
+        ("get", "invoke", {**v, "op": 3}),
+        ("get", "fail" if dropped else "ok", {**v, "op": 3}),
+    )
+
+
+def lease_of_a_connection(killed: bool) -> list[Event]:
+    """A worker with a connection has a lease and is killed, of which nobody knows, or polls on."""
+    v, w = {"conn": "v", "q": "q"}, {"conn": "w", "q": "q"}
+    return events(
+        ("declare", "ok", {"q": "q", "args": {"lease": 3_600_000}}),
+        ("get", "invoke", {**v, "op": 1}),
+        ("get", "ok", {**v, "m": "m", "op": 1}),
+        ("get", "invoke", {**w, "op": 2}),
+        ("get", "ok", {**w, "m": "m", "op": 2}),
+        *([] if killed else [("get", ph, {**v, "op": 3}) for ph in ("invoke", "ok")]),
+    )
+
+
+def row_lock_without_connections(killed: bool) -> list[Event]:
+    """The same of workers that no connection names: only the settlement of what it had shows that it was not killed."""
+    v, w = {"proc": "v", "q": "q"}, {"proc": "w", "q": "q"}
+    ended = ("invoke", "fail") if killed else ("invoke", "ok")
+    return events(
+        ("publish", "invoke", {"proc": "p", "q": "q", "m": "m", "op": 9}),
+        ("get", "invoke", {**v, "op": 1}),
+        ("get", "ok", {**v, "m": "m", "op": 1}),
+        ("get", "invoke", {**w, "op": 2}),
+        ("get", "ok", {**w, "m": "m", "op": 2}),
+        ("get", "invoke", {**v, "op": 3}),
+        ("get", "ok", {**v, "op": 3}),
+        *[("ack", ph, {**v, "ms": ["m"], "op": 4}) for ph in ended],
+    )
+
+
+def published(n: int) -> list[Line]:
+    """Messages at the first positions of a partition."""
+    return [("publish", "ok", {"q": "q", "part": 0, "m": f"m{k}", "pos": k}) for k in range(n)]
 
 
 def shared_positions(acked: bool) -> list[Event]:
     """Workers of one group are handed out what has positions; they settle one by one, or read a log."""
     g = {"q": "q", "ctag": "g", "part": 0}
     return events(
+        *published(3),
         ("deliver", "", {**g, "m": "m2", "pos": 2}),
         *([("ack", "", {**g, "ms": ["m2"]})] if acked else []),
-        ("deliver", "", {**g, "m": "m0", "pos": 0}),
+        ("deliver", "", {**g, "m": "m1", "pos": 1}),
     )
 
 
@@ -554,8 +665,9 @@ def counted_positions(counted: bool) -> list[Event]:
     """A message comes again between others of its log, and its count says so or not."""
     g = {"q": "q", "ctag": "g", "proc": "w", "part": 0}
     return events(
+        *published(3),
         *[("deliver", "", {**g, "m": f"m{n}", "pos": n, "attempt": 1}) for n in range(3)],
-        ("deliver", "", {**g, "m": "m0", "pos": 0, "attempt": 2 if counted else 1}),
+        ("deliver", "", {**g, "m": "m1", "pos": 1, "attempt": 2 if counted else 1}),
         ("deliver", "", {**g, "m": "m3", "pos": 3, "attempt": 1}),
     )
 
@@ -580,7 +692,24 @@ def alike(nameless: bool) -> list[Event]:
 def anybody_reads(nameless: bool) -> list[Event]:
     """A position is read after a higher one, by one reader or by nobody knows whom."""
     by: dict[str, Any] = {"q": "q", "part": 0} if nameless else {"q": "q", "part": 0, "proc": "w"}
-    return events(*[("deliver", "", {**by, "m": f"m{n}", "pos": n}) for n in (0, 1, 0)])
+    read = [("deliver", "", {**by, "m": f"m{n}", "pos": n}) for n in (1, 2, 1)]
+    return events(*published(3), *read)
+
+
+def assigned_anew(to_the_commit: bool) -> list[Event]:
+    """The only member of a group goes back to what it had committed, as one that its group had not heard of for a while
+    and that was assigned its partition anew; or to where nobody begins to read.
+    """
+    log: dict[str, Any] = {"q": "q", "part": 0}
+    reader = {**log, "ctag": "g", "conn": "c"}
+    committed = {**reader, "pos": 2, "op": 1, "args": {"committed": "next"}}
+    again = 2 if to_the_commit else 3
+    return events(
+        *published(5),
+        *[("deliver", "", {**reader, "m": f"m{n}", "pos": n}) for n in range(2)],
+        *[("commit", ph, committed) for ph in ("invoke", "ok")],
+        *[("deliver", "", {**reader, "m": f"m{n}", "pos": n}) for n in (2, 3, 4, again)],
+    )
 
 
 def hole(unknown: bool) -> list[Event]:
@@ -623,12 +752,19 @@ def another_began(nameless: bool) -> list[Event]:
     ("id", "history"),
     [
         ("P1", moved_on),
+        ("P1", tried_often),
         ("P1", old_receipt),
         ("P1", another_clock),
         ("P2", row_lock),
+        ("P2", detached),
+        ("P2", row_lock_dropped),
+        ("P2", row_lock_without_connections),
+        ("P26", lease_of_a_connection),
+        ("P4", counted_failures),
         ("P13", asked_again),
         ("P13", alike),
         ("P15", anybody_reads),
+        ("P15", assigned_anew),
         ("P15", hole),
         ("P15", another_began),
         ("P15", shared_positions),
@@ -660,3 +796,28 @@ def test_recorders_with_clocks_of_their_own_are_refused_wherever_they_say_so(
         HistoryError, match=r"y\.jsonl: field clk: run r has clock 'b' here and 'a'"
     ):
         audit_paths([tmp_path])
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "another-consumer"])
+def test_where_what_was_handed_out_is_not_marked_another_consumer_explains_order(
+    others: bool,
+) -> None:
+    """Under JMS: what was prefetched by a consumer that ended comes back unmarked, behind what its queue handed on."""
+    a = {"conn": "a", "ch": 1, "gen": 1, "q": "q", "ctag": "t", "redelivered": False}
+    history = events(
+        ("ch_open", "ok", {"conn": "a", "ch": 1, "gen": 1}),
+        *[
+            ("publish", "invoke", {"conn": "p", "q": "q", "m": f"m{n}", "pub": "p", "pseq": n})
+            for n in range(2)
+        ],
+        *(
+            [("consume", "ok", {"conn": "b", "ch": 1, "gen": 1, "q": "q", "ctag": "u"})]
+            if others
+            else []
+        ),
+        *[("deliver", "", {**a, "m": f"m{1 - n}", "dtag": n + 1}) for n in range(2)],
+    )
+    jms = next(p for p in PROFILES["jms-queue"].properties if p.id == "P4")
+    rabbit = next(p for p in PROFILES["rabbit-classic"].properties if p.id == "P4")
+    assert (jms.check(complete(history)).verdict is Verdict.VIOLATED) is not others
+    assert rabbit.check(complete(history)).verdict is Verdict.VIOLATED

@@ -376,7 +376,7 @@ def came_while_settled(leases: bool) -> Recording:
     """Where settlements are refused, leases run out: XACK of Redis settles what another one has just claimed."""
     r = settled_and_given_again("a", early=True)
     if leases:
-        call_refused(r, "m0", "w3")
+        call_answered(r, "m0", "w3", "fail")
     return r
 
 
@@ -402,21 +402,23 @@ def group_where_leases_run_out(shown: bool) -> Recording:
     """A settlement that is refused shows it; and that a message goes to another worker while one has it."""
     r = group_of_workers()
     if shown:
-        call_refused(r, "m1", "w1")
+        call_answered(r, "m1", "w1", "fail")
+    call_answered(r, "m1", "w1", "ok")
     return r
 
 
-def call_refused(r: Recording, m: str, by: str) -> None:
-    """A worker's ack is answered by an error."""
+def call_answered(r: Recording, m: str, by: str, ph: str) -> None:
+    """A worker's ack is answered: well, or by an error."""
     op = len(r.events)
-    for ph in ("invoke", "fail"):
-        r.add("ack", ph, op=op, q="q", proc=by, ms=[m])
+    for each in ("invoke", ph):
+        r.add("ack", each, op=op, q="q", proc=by, ms=[m])
 
 
 def group_where_another_lease_ran_out(shown: bool) -> Recording:
     r = group_of_workers()
     if shown:
         polled(r, "m2", "w3", key="k")
+    call_answered(r, "m1", "w1", "ok")
     return r
 
 

@@ -403,12 +403,13 @@ def _milliseconds(delay: object) -> Milliseconds:
 
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
 def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
-    """What is implied and the recorder left empty."""
+    """What is implied and the recorder left empty; and how often a message was given, if it counted less."""
     left = {}
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
-            if held is None or held == "" or name == "args":
+            counted_less = name == "attempt" and held is not None and value > held
+            if held is None or held == "" or name == "args" or counted_less:
                 left[name] = value
     return left
 
@@ -766,11 +767,12 @@ class Completion(msgspec.Struct):
         first = first and not self._takers.others(event, q)
         given, known.given = known.given, True
         known.taken = True
-        if event.redelivered is False and given:
-            return {
-                "attempt": 2
-            }  # whichever of the two was first: one of the flags is wrong, or the name stands for two
-        return {"attempt": 1} if first and event.redelivered is None else {}
+        counted = event.redelivered is None and event.attempt is not None and event.pos is None
+        if given and (event.redelivered is False or counted):
+            # Whichever of the two was first: one of the flags is wrong, or the name stands for two, or the count is of
+            # failures alone (AMQP 1.0, delivery-count: 3.2.1).
+            return {"attempt": 2}
+        return {"attempt": 1} if first and event.redelivered is None and not event.attempt else {}
 
     def _end(self, key: tuple[str, int]) -> None:
         """A channel ends or may have ended: what it consumed is remembered for a while."""

@@ -13,7 +13,7 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 | needs | operations without which a driven system is not of this kind |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
-| [[promise]] within, returned, again, committed | the form of the property, see its `options` |
+| [[promise]] within, returned, again, marked, committed | the form of the property, see its `options` |
 | [[silent]] property, why | a property that the system does not promise |
 | [[silent]] polls | of P14: a poll may find nothing beside a message; of a waiting consumer nothing is allowed |
 
@@ -63,7 +63,8 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of P5: whether a requeued message has its old place."""
     again: bool | None = None
     """Of P1: whether a message may come again after it was settled."""
-
+    marked: bool | None = None
+    """Of P4: whether whatever was handed out before, seen or not, is marked so."""
     committed: str | None = None
     """Of P15: what a commit means where the recording does not say it, ``last`` or ``next``."""
 
@@ -73,6 +74,7 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "within": self.within,
             "returned": self.returned,
             "again": self.again,
+            "marked": self.marked,
             "committed": self.committed,
         }
         return {key: value for key, value in named.items() if value is not None}
@@ -125,7 +127,7 @@ def _made(promise: Promise) -> AnyProperty:
     if not promise.options():
         return default
     made = default.from_options(promise.options())
-    return default if vars(made) == vars(default) else made
+    return default if (type(made), vars(made)) == (type(default), vars(default)) else made
 
 
 def parse(text: str, where: str) -> Profile:

@@ -36,7 +36,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/9"
+SCHEMA = "seriatim-chunks/10"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 WHOLE = 25_000_000
 """Events of a run whose messages, or connections, are judged by one task. Its parts would each read all of the run:

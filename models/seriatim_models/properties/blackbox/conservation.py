@@ -42,6 +42,10 @@ from seriatim_models.properties.blackbox.naming import (
 from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.blackbox.sessions import PlacedEvent
 
+LIMITS_FROM = 6
+"""How often a message is tried before systems park it unasked: ActiveMQ after 6 redeliveries, Azure Service Bus
+and Artemis after 10 deliveries, RabbitMQ's quorum queues after 20. A recording may say nothing of that."""
+
 Name = TypeVar("Name")
 
 
@@ -142,6 +146,8 @@ class Traffic(msgspec.Struct):
     """Queues that declare what their messages survive."""
     answered: dict[Command, PlacedEvent] = {}
     """Answers to acknowledgements in queues that declare what these survive."""
+    recorded_by: dict[Holder, str] = {}
+    """Who consumed or polled, and which recorder wrote that down, where recorders have names."""
     pollers: set[Holder] = set()
     """Who polled: the answer of a poll may overtake what was pushed before, and its tag cover that in a settlement."""
     refuses: bool = False
@@ -180,7 +186,8 @@ class Conservation(LifecycleProperty):
     - A confirmed message whose queue was drained, and which was neither settled, refused nor held: lost.
       Drained means that somebody saw depth 0 after the last traffic, and that the end of every channel that had
       consumed from the queue or polled it was confirmed, so that nothing can be in flight, or that nothing was seen
-      held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, and for
+      held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, for who may have
+      taken on when his recorder had written its latest line (another than that of who looked), and for
       consumers that acknowledge on push (what they were sent and never saw is gone by their own wish), and where of
       some connection only answers are recorded.
 
@@ -260,6 +267,8 @@ class Conservation(LifecycleProperty):
     def _traffic(self, out: ConservationSummary, event: Event) -> None:
         traffic, pos = out.traffic, out.n
         ev = event.ev
+        if event.rec and (ev == "consume" or (ev == "get" and not event.m)):
+            traffic.recorded_by[holder(event)] = event.rec
         if ev == "get":
             self.poll(traffic, event)
             traffic.unseen_polls.take(pos, Poll(event.q, holder(event), event.op), event.ph)
@@ -312,6 +321,7 @@ class Conservation(LifecycleProperty):
                 Uptake(u.pos + shift, u.by, u.ctag, u.autoack) for u in uptakes
             )
         mine.refuses |= more.refuses
+        mine.recorded_by |= more.recorded_by
         mine.unseen_polls.join(more.unseen_polls, shift)
         for poll, n in more.polls.items():
             _count(mine.polls, poll, n)
@@ -507,12 +517,25 @@ class Conservation(LifecycleProperty):
             return False
         if max(traffic.last.get(q, -1), traffic.last.get("", -1)) > look.pos:
             return False
+        if self._took_on_unrecorded(summary, look):
+            return False
         uptakes = traffic.uptakes.get(q, ())
         if _none_held(look):
             return not any(u.autoack for u in uptakes)
         if not {q, ""}.isdisjoint(traffic.unseen):
             return False
         return not any(u.autoack or not self._stopped(summary, u, look) for u in uptakes)
+
+    def _took_on_unrecorded(self, summary: ConservationSummary, look: Depth) -> bool:
+        """Whether somebody may have taken from a queue, and settled, behind the latest line of his recorder, which
+        wrote nothing after the look and so may have been killed before: whoever took from some queue, unless he is
+        known to have ended by then.
+        """
+        stopped = summary.recorders.silent_since(look.event)
+        return any(
+            rec in stopped and not summary.sessions.over(by, look.pos)
+            for by, rec in summary.traffic.recorded_by.items()
+        )
 
     def _stopped(self, summary: Lifecycles, uptake: Uptake, look: Depth) -> bool:
         """Whether a consumer held nothing any more, seen or not. What was on its way to one that was cancelled stays
@@ -556,6 +579,7 @@ class Conservation(LifecycleProperty):
         before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
         elsewhere = not _was_due(birth, summary.traffic.looks.get(q))
         elsewhere = elsewhere or _may_be_parked(summary.traffic, q, tails)
+        elsewhere = elsewhere or summary.again.get(LifecycleKey(q, m), 0) + 1 >= LIMITS_FROM
         if q not in drained or elsewhere or not all(summary.refused(s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1

@@ -14,12 +14,18 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
+from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.lifecycle import in_order
+from seriatim_models.properties.blackbox.lifecycle import acquires, in_order
 from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once, holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions, earliest
+from seriatim_models.properties.blackbox.sessions import (
+    ANSWERED,
+    PlacedEvent,
+    Polls,
+    Sessions,
+    earliest,
+)
 
 KEPT = 4096  # violations that wait; what comes later is left open
 
@@ -40,6 +46,21 @@ class Doubt(msgspec.Struct, array_like=True):
     """Whether they may have been gone without a word where no answers are recorded: then no violation is definite."""
     why: str
     witness: list[Event]
+    settled: dict[Holder, list[Event]] = {}
+    """By worker that no connection names, its settlement of what it was given, begun since; and the good answer."""
+
+    def take(self, event: Event) -> None:
+        """Take in a settlement, or its answer."""
+        by = holder(event)
+        if by not in self.holders or event.op is None or self.settled.get(by, ())[1:]:
+            return
+        given = {e.m for e in self.witness if acquires(e) and holder(e) == by}
+        if event.ph == "invoke" and given.intersection(event.ms or (event.m,)):
+            self.settled[by] = [event]
+        elif event.ph == "ok" and by in self.settled:
+            begun = self.settled[by][0]
+            if (begun.ev, begun.op) == (event.ev, event.op):
+                self.settled[by] = [begun, event]
 
 
 class Doubts(msgspec.Struct):
@@ -53,11 +74,18 @@ class Doubts(msgspec.Struct):
     """By queue, calls that name it: one without an answer may have ended its channel."""
     callers: dict[str, dict[Holder, bool]] = {}
     """By queue, who made a call that names it, and whether one was answered."""
+    polls: dict[str, Polls] = {}
+    """By queue that a poll names, or none: what workers polled for."""
     waiting: list[Doubt] = []
     dropped: int = 0
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
+        if event.ev == "get" and not event.m:
+            self.polls.setdefault(event.q, Polls()).add(self.n, event)
+        elif event.ev in SETTLES and event.ch is None and not event.conn:
+            for doubt in self.waiting:
+                doubt.take(event)
         if event.q:
             self.sessions.add_end(self.n, event)
             self._called(event)
@@ -123,6 +151,7 @@ class Doubts(msgspec.Struct):
         for doubt in self.waiting:
             named = self.named.get(doubt.q)
             self.sessions.stuck = earliest(stuck, named.stuck) if named else stuck
+            self.sessions.polls = self.polls.get(doubt.q, Polls())
             cancelled = any(
                 (end := self.sessions.cancels.get(name)) is not None and not end.asked
                 for name in doubt.consumers
@@ -143,11 +172,19 @@ class Doubts(msgspec.Struct):
         if doubt.since is not None and sessions.over(by, doubt.since):
             return True
         if not self._answers_count(by, doubt) and not (doubt.silent and doubt.lvl not in EXACT):
-            return sessions.lasts(by, doubt.pos, doubt.lvl)
+            return self._lasts(by, doubt)
         at = sessions.last_sign(by)
         if doubt.after is None:
             return at >= doubt.pos
         return at >= 0 and self.times.get(at, doubt.after) > doubt.after
+
+    def _lasts(self, by: Holder, doubt: Doubt) -> bool:
+        """Whether somebody of whom no calls are recorded was there: a worker that polled, if it is seen to later."""
+        gets = [e for e in doubt.witness if e.ev == "get" and holder(e) == by]
+        polled = 0 if gets else -1
+        if self.sessions.lasts(by, doubt.pos, doubt.lvl, polled=polled):
+            return True
+        return len(doubt.settled.get(by, ())) > 1
 
     def _answers_count(self, by: Holder, doubt: Doubt) -> bool:
         """Whether it needs an answer to know that a holder was there; see `Sessions.answers_count`."""
@@ -160,5 +197,8 @@ class Doubts(msgspec.Struct):
         """The call and its answer by which it is known that a holder was there, if it is known by that."""
         if doubt.since is not None and self.sessions.over(by, doubt.since):
             return []
-        sign = self.sessions.sign_of_life(by) if self._answers_count(by, doubt) else None
-        return list(sign or ())
+        if self._answers_count(by, doubt):
+            return list(self.sessions.sign_of_life(by) or ())
+        at = doubt.pos
+        settled = [PlacedEvent(at + n, e) for n, e in enumerate(doubt.settled.get(by, ()), 1)]
+        return settled or self.sessions.proof(by, doubt.lvl)

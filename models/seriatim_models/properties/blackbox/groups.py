@@ -217,6 +217,10 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         )
         witness = [declared, other.given, event]
         there = [other.by, *both]
+        if (
+            event.q in state.leases
+        ):  # a worker that no connection names has its lease, whatever becomes of it
+            there = [c for c in there if c.by.ch is not None or c.by.conn]
         state.doubts.report(event, [c.by for c in there], why, witness, consumers=there)
 
     def close(self, state: GroupedQueues) -> Finding:

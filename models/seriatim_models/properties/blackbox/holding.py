@@ -21,7 +21,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     in_order,
     let_go,
 )
-from seriatim_models.properties.blackbox.naming import Holder
+from seriatim_models.properties.blackbox.naming import Holder, consumer
 from seriatim_models.properties.blackbox.sessions import End
 
 
@@ -85,6 +85,9 @@ class OneHolder(LifecycleProperty):
                 continue  # it ended in an earlier chunk
             if any(s.pos > before.pos for s in summary.swept(before, after.pos)):
                 continue  # it asked for all to be requeued
+            if _cancelled(summary, before, after):
+                open_ += 1
+                continue
             if (
                 summary.may_precede(before, after)
                 or summary.may_precede(after, before)
@@ -106,6 +109,14 @@ class OneHolder(LifecycleProperty):
             violations,
             n_untestable=summary.untestable + open_,
         )
+
+
+def _cancelled(summary: Lifecycles, before: Step, after: Step) -> bool:
+    """Whether the consumer that had a message was cancelled before it came again. In AMQP 0-9-1 its channel has it
+    still (basic.cancel); where a consumer is a link of its own (AMQP 1.0, detach; STOMP, UNSUBSCRIBE) it goes back.
+    """
+    end = summary.sessions.cancels.get(consumer(before.event))
+    return end is not None and end.pos < after.pos
 
 
 def _first(steps: Sequence[Step]) -> Event:

@@ -185,6 +185,8 @@ class Lifecycles(msgspec.Struct):
     gaps_of_others: list[int] = []
     """Of the gaps, those where no publish is missing."""
     lifecycles: dict[LifecycleKey, list[Step]] = {}
+    again: dict[LifecycleKey, int] = {}
+    """How often a message was handed out again, of those that were."""
     unplaced: dict[str, list[Step]] = {}
     """Settling steps by message, of commands that span queues."""
     births: dict[LifecycleKey, Birth] = {}
@@ -250,6 +252,26 @@ class Lifecycles(msgspec.Struct):
         polled = taken.pos if taken.event.ev == "get" else -1
         return not self.sessions.lasts(taken.by, before, taken.event.lvl, polled=polled)
 
+    def settled_after(self, taken: Step, other: Step) -> list[PlacedEvent]:
+        """The settlement by which a worker that no connection names is known to have had a message when another one was
+        given it: it began later, nobody was given the message since, and it was answered well.
+        """
+        by, at = taken.by, other.pos
+        if by.ch is not None or by.conn or by in (NOBODY, other.by):
+            return []
+        steps = self.lifecycles.get(LifecycleKey(taken.event.q, taken.event.m), [])
+        for step in steps:
+            if step.kind == ACQUIRED or step.by != by or step.pos <= at:
+                continue
+            if any(s.kind == ACQUIRED and s.pos > at for s in steps):
+                return []  # perhaps it was given the message anew
+            name = command(step.event)
+            answer = self.confirmed.get(name)
+            numbered = step.event.op is not None and name not in self.voided
+            if numbered and answer is not None and answer.pos > step.pos:
+                return [PlacedEvent(step.pos, step.event), answer]
+        return []
+
     def may_be_gone(self, by: Holder, at: int, again: Event) -> bool:
         """Whether a session may have ended silently before a message came back. The broker says so by marking it as
         redelivered; only an answer to a call that was begun after position `at` denies it.
@@ -287,7 +309,11 @@ class Lifecycles(msgspec.Struct):
         return (
             bool(self.swept(first, second.pos))
             or LifecycleKey(first.event.q, first.event.m) in self.expired
-            or (not _same_channel(first, second) and self.may_end(first, second.pos))
+            or (
+                not _same_channel(first, second)
+                and self.may_end(first, second.pos)
+                and not self.settled_after(first, second)
+            )
         )
 
     def proof_that_kept(self, first: Step, second: Step) -> list[PlacedEvent]:
@@ -299,7 +325,7 @@ class Lifecycles(msgspec.Struct):
             return [opening] if opening else []
         if _ordered(second, first) or first.event.autoack or _same_channel(first, second):
             return []
-        return self.sessions.proof(first.by, first.event.lvl)
+        return self.sessions.proof(first.by, first.event.lvl) or self.settled_after(first, second)
 
     def may_die(self, settled: Step) -> bool:
         """Whether a command that refused a message may have sent it elsewhere, from where it may come back."""
@@ -482,8 +508,7 @@ class LifecycleProperty(Property[Lifecycles]):
         ev = event.ev
         if ev == "get" and not event.m:
             out.takers.setdefault(event.q, {}).setdefault(holder(event), out.n)
-            if event.conn and event.ch is None:
-                out.sessions.polled[connection(holder(event))] = PlacedEvent(out.n, event)
+            out.sessions.polls.add(out.n, event)
         if acquires(event):
             self._acquired(out, event)
         elif ev in SETTLES:
@@ -506,7 +531,10 @@ class LifecycleProperty(Property[Lifecycles]):
 
     def _acquired(self, out: Lifecycles, event: Event) -> None:
         step = Step(out.n, ACQUIRED, holder(event), event)
-        steps = out.lifecycles.setdefault(LifecycleKey(event.q, event.m), [])
+        key = LifecycleKey(event.q, event.m)
+        steps = out.lifecycles.setdefault(key, [])
+        if any(s.kind == ACQUIRED for s in steps):
+            out.again[key] = out.again.get(key, 0) + 1
         steps.append(step)
         if event.autoack:  # the delivery settles it
             steps.append(Step(out.n, SETTLED, step.by, event))
@@ -587,19 +615,24 @@ class LifecycleProperty(Property[Lifecycles]):
             )
             for s in right.suspects
         ]
+        for key, times in right.again.items():
+            left.again[key] = left.again.get(key, 0) + times
         # Last, because judging needs the gaps of both sides.
         for key, steps in right.lifecycles.items():
             moved = [_moved(s, shift) for s in steps]
             mine_steps = left.lifecycles.get(key)
-            left.lifecycles[key] = self._join(left, mine_steps, moved) if mine_steps else moved
+            left.lifecycles[key] = self._join(left, key, mine_steps, moved) if mine_steps else moved
         return left
 
-    def _join(self, out: Lifecycles, mine: list[Step], more: list[Step]) -> list[Step]:
+    def _join(
+        self, out: Lifecycles, key: LifecycleKey, mine: list[Step], more: list[Step]
+    ) -> list[Step]:
         """Judge the one pair that the cut had parted; the pairs on either side are judged already."""
         last = max((n for n, s in enumerate(mine) if s.kind == ACQUIRED), default=None)
         first = min((n for n, s in enumerate(more) if s.kind == ACQUIRED), default=None)
         if last is None or first is None:
             return mine + more
+        out.again[key] = out.again.get(key, 0) + 1
         self.judge(out, mine[last], mine[last + 1 :] + more[:first], more[first])
         opening = min(n for n, s in enumerate(mine) if s.kind == ACQUIRED)
         closing = max(n for n, s in enumerate(more) if s.kind == ACQUIRED)

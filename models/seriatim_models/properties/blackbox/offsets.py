@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -69,11 +69,14 @@ class ReaderState(msgspec.Struct, array_like=True):
     failed: bool = False
     """It gave something back since its latest delivery, so that going back is its own wish."""
     seeks: bool = False
+    highest: int = -1
+    """The highest position at which a member may go on by any commit, also one before a seek."""
 
     def commit(self, event: Event, n: int) -> None:
         """Take in a phase of a commit. The last that takes effect is in force, be it higher or lower."""
         if event.ph != "fail":
             self.asked = _further(self.asked, event)
+            self.highest = max(self.highest, _next(event))
         own = next((c for c in self.under_way if _same_commit(c.event, event)), None)
         if event.ph == "invoke":
             self.under_way.append(OpenCommit(event, event))
@@ -222,6 +225,19 @@ def _meaning(commit: Event) -> str:
     return {"last": " as done", "next": " as the next to read"}.get(
         str(commit.args.get("committed")), ""
     )
+
+
+def _is_of_group(event: Event) -> bool:
+    """Whether who reads may be a member of a group that gives its partitions to whom it likes: not what has a channel,
+    nor who reads what is not divided.
+    """
+    return event.part is not None and event.ch is None and event.lvl not in EXACT
+
+
+def _may_be_in_force(reader: ReaderState) -> list[Event]:
+    """The commits from one of which whoever begins to read goes on, as far as they are kept."""
+    under_way = (c for each in reader.under_way for c in (each.event, each.lowest))
+    return [c for c in (reader.committed, reader.asked, *under_way) if c is not None]
 
 
 def reader_key(event: Event) -> ConsumerKey:
@@ -558,19 +574,17 @@ class LogReader(SequentialProperty[Logs]):
                 f"{_meaning(committed)} at event {committed.i}"
             )
             tally.report_violation(why, each_once([*grounds, event]))
-        elif again or (
-            _vanishes(state, event.q) and not (last and last.pos is not None and pos <= last.pos)
-        ):
+        elif again or self._is_open(state, topic, reader, last, event):
             tally.untestable += 1
         elif (
             last is not None
             and last.pos is not None
             and (pos == last.pos + 1 or (alone and self._kept(state, event)))
         ):
-            self._after(tally, topic, last, last.pos, event, failed)
+            shown = self._not_resumed(state, topic, reader, last.pos, event)
+            self._after(tally, topic, last, last.pos, event, failed, shown)
         elif last is None and sought is not None and sought.pos is not None:
-            done = sought.pos if pos > sought.pos else sought.pos - 1
-            self._after(tally, topic, sought, min(done, _done_before(sought)), event, failed)
+            self._after_seek(tally, state, topic, reader, sought, event, failed)
         elif (
             last is None
             and committed is not None
@@ -631,6 +645,83 @@ class LogReader(SequentialProperty[Logs]):
             or (event.q, event.part, name, by) in state.begun
         )
 
+    def _is_open(
+        self,
+        state: Logs,
+        topic: PartitionState,
+        reader: ReaderState,
+        last: Event | None,
+        event: Event,
+    ) -> bool:
+        """Whether what a reader is given after its `last` may be right, as nobody knows what is left of its topic, or
+        whether it was assigned its partition anew.
+        """
+        if last is None or last.pos is None or event.pos is None:
+            return _vanishes(state, event.q)
+        return (event.pos > last.pos and _vanishes(state, event.q)) or self._may_resume(
+            state, topic, reader, last.pos, event
+        )
+
+    def _after_seek(
+        self,
+        tally: CaseCounts,
+        state: Logs,
+        topic: PartitionState,
+        reader: ReaderState,
+        sought: Event,
+        event: Event,
+        failed: bool,
+    ) -> None:
+        """Judge the first delivery after a seek."""
+        assert event.pos is not None
+        assert sought.pos is not None
+        done = sought.pos if event.pos > sought.pos else sought.pos - 1
+        if self._may_resume(state, topic, reader, done, event):
+            tally.untestable += 1
+        else:
+            self._after(tally, topic, sought, min(done, _done_before(sought)), event, failed)
+
+    def _may_resume(
+        self, state: Logs, topic: PartitionState, reader: ReaderState, last: int, event: Event
+    ) -> bool:
+        """Whether a member that goes elsewhere than on from `last` may have lost its partition and been assigned it
+        anew, of which nothing is recorded: a group does so with a member that it has not heard of for a while, and that
+        reads on from where the group had committed, or from the beginning if it had not.
+        """
+        pos = event.pos
+        if pos is None or pos == last + 1 or not _is_of_group(event):
+            return False
+        if (event.q, event.part, reader_key(event), member(event)) in state.begun:
+            return False  # assignments are recorded
+        if pos > last:
+            starts = {reader.highest} if reader.highest > last else set()
+        else:
+            commits = _may_be_in_force(reader)
+            starts = {start for c in commits for start in (_done_before(c) + 1, _next(c))}
+            if reader.committed is None:
+                starts |= {0, max(reader.highest, 0)}
+        if not starts:
+            return False
+        if _vanishes(state, event.q):  # what is between may be gone
+            return min(starts) <= pos
+        known = bisect_left(topic.positions, pos)
+        return any(
+            bisect_left(topic.positions, s) >= known for s in starts if s <= pos or pos > last
+        )
+
+    def _not_resumed(
+        self, state: Logs, topic: PartitionState, reader: ReaderState, last: int, event: Event
+    ) -> list[Event]:
+        """By what it is known that a step back is none of those: the assignment, or the commits and what is before."""
+        if event.pos is None or event.pos > last or not _is_of_group(event):
+            return []
+        begun = state.begun.get((event.q, event.part, reader_key(event), member(event)))
+        if begun is not None:
+            return [begun.event]
+        before = topic.positions[bisect_left(topic.positions, event.pos) - 1 :][:1]
+        published = [topic.publishes[at] for at in before if at in topic.publishes]
+        return [*published, *reader.grounds, *_may_be_in_force(reader)]
+
     def _after(
         self,
         tally: CaseCounts,
@@ -660,7 +751,7 @@ class LogReader(SequentialProperty[Logs]):
             if not failed and not again:
                 why = f"{who} went back from position {done} (event {before.i}) to {event.pos} at event {event.i}"
                 disordered = tally if tally is topic.anybody else topic.disordered
-                disordered.report_violation(why, [before, event])
+                disordered.report_violation(why, each_once([*grounds, before, event]))
             return
         between = event.pos - done - 1
         at = bisect_right(topic.positions, done)

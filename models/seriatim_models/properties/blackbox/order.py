@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from seriatim_models.history.complete import UNKNOWN_GEN
-from seriatim_models.history.event import Event
-from seriatim_models.properties.base import Finding, Property, Violations, undecided
+from seriatim_models.history.event import GAP, Event
+from seriatim_models.properties.base import (
+    Finding,
+    ProfileValue,
+    Property,
+    Violations,
+    undecided,
+)
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     acquires,
@@ -17,7 +23,9 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ranks,
 )
 from seriatim_models.properties.blackbox.naming import (
+    ENDS,
     Holder,
+    connection,
     holder,
 )
 
@@ -95,6 +103,20 @@ class DeliveryLines(msgspec.Struct):
     """First deliveries whose publisher or sequence is not known, or whose place deaths decided."""
     ranked: list[str] = []
     """Queues whose messages have priorities; the empty name stands for all."""
+    takers: dict[str, list[Holder]] = {}
+    """Of each queue two at most who consume from it, or were given something of it; where flags are not believed."""
+    loose: list[str] = []
+    """Queues from which a taker may have had something back unseen; likewise."""
+
+
+TAKE_BACK = frozenset(
+    {"recover", "cancel", "nack", "reject", "ch_close", "conn_close", "conn_drop"}
+)
+"""What may bring messages back, of which nobody saw that they were given."""
+
+
+def _with(names: list[str], name: str) -> list[str]:
+    return names if name in names else [*names, name]
 
 
 def _seq(event: Event | None) -> int:
@@ -110,7 +132,7 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     publisher's stream, queue and priority on the same receiving channel, and of its partition and key if it has them.
     Redeliveries are outside the promise, whatever their flag says, and so are messages that died: the queue that they
     come to has them in the order of deaths. In a queue whose messages have priorities, one of unknown priority is
-    untestable.
+    untestable. `UnmarkedOrder` is the form for systems that do not mark whatever was handed out before.
     """
 
     id = "P4"
@@ -124,10 +146,23 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     keeps = "of each publisher and channel: the count, the highest, the lows of the chunk"
     column_check = "seriatim_models.properties.columnar.order_checks:first_delivery_order"
     queue_check = "seriatim_models.properties.columnar.lines:RegularLines"
+    options = frozenset({"marked"})
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> FirstDeliveryOrder:
+        return UnmarkedOrder() if options.get("marked") is False else cls()
+
+    def take(self, out: DeliveryLines, event: Event) -> None:
+        """Take in what else a form reads."""
+
+    def may_come_unmarked(self, summary: DeliveryLines, q: str) -> bool:
+        """Whether a message of a queue may have been handed out before and not be marked."""
+        return False
 
     def map(self, events: Iterable[Event]) -> DeliveryLines:
         out = DeliveryLines()
         for event in events:
+            self.take(out, event)
             if ranks(event) and event.q not in out.ranked:
                 out.ranked.append(event.q)
             if not acquires(event) or (fresh := first(event)) is False:
@@ -149,6 +184,11 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
     def combine(self, left: DeliveryLines, right: DeliveryLines) -> DeliveryLines:
         left.unknown += right.unknown
         left.ranked += [q for q in right.ranked if q not in left.ranked]
+        for q in right.loose:
+            left.loose = _with(left.loose, q)
+        for q, takers in right.takers.items():
+            mine_takers = left.takers.setdefault(q, [])
+            mine_takers += [by for by in takers if by not in mine_takers][: 2 - len(mine_takers)]
         for key, more in right.lines.items():
             mine = left.lines.get(key)
             left.lines[key] = self._joined(mine, more) if mine else more
@@ -186,6 +226,9 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
             if line.worst is None or line.worst.above is None:
                 continue
             late, above = line.worst.event, line.worst.above
+            if self.may_come_unmarked(summary, key.q):
+                tested, untestable = tested - 1, untestable + 1
+                continue
             why = (
                 f"{late.m} reached {holder(late)} at event {late.i} for the first time after {above.m} "
                 f"(event {above.i}), although {late.pub} had sent it before ({late.pseq} < {above.pseq})"
@@ -197,3 +240,32 @@ class FirstDeliveryOrder(Property[DeliveryLines]):
             self.id, tested - len(divided), violations, n_untestable=untestable + len(divided)
         )
         return undecided(found, divided[0][0], DIVIDED) if divided and not violations else found
+
+
+class UnmarkedOrder(FirstDeliveryOrder):
+    """P4 in the form ``marked=False``: a message that was handed out before, unseen, may come unmarked. Order is
+    definite only where one channel alone takes from the queue, and gives nothing back that it has not seen.
+    """
+
+    reads = FirstDeliveryOrder.reads | TAKE_BACK | {"consume", GAP}
+    column_check = FirstDeliveryOrder.column_check
+
+    def take(self, out: DeliveryLines, event: Event) -> None:
+        if event.ev == GAP:
+            out.loose = _with(out.loose, "")
+        elif event.ev in TAKE_BACK:
+            ended = Holder(event.conn)
+            of_worker = event.ev in ENDS and any(
+                by.ch is None and connection(by) == ended for of in out.takers.values() for by in of
+            )
+            if event.ev in ("recover", "cancel") or event.multiple or of_worker:
+                out.loose = _with(out.loose, event.q)
+        elif event.ev != "publish" and event.ph != "fail":
+            takers = out.takers.setdefault(event.q, [])
+            if holder(event) not in takers and len(takers) < 2:
+                takers.append(holder(event))
+
+    def may_come_unmarked(self, summary: DeliveryLines, q: str) -> bool:
+        queues = (q, "") if q else tuple(summary.takers)
+        takers = {by for name in queues for by in summary.takers.get(name, ())}
+        return len(takers) > 1 or not {q, ""}.isdisjoint(summary.loose)

@@ -31,7 +31,11 @@ class LatestLines(msgspec.Struct):
         """Whether a recorder other than that of an event may have stopped before it: then nobody knows what its
         clients had done by then.
         """
-        if not event.rec:
-            return False
+        return bool(event.rec) and bool(self.silent_since(event))
+
+    def silent_since(self, event: Event) -> set[str]:
+        """The recorders other than that of an event that wrote nothing after it, and so may have been killed before."""
         t = event.t
-        return any(rec != event.rec and (t is None or last <= t) for rec, last in self.of.items())
+        return {
+            rec for rec, last in self.of.items() if rec != event.rec and (t is None or last <= t)
+        }

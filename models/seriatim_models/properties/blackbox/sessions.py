@@ -112,6 +112,69 @@ class CallKinds(msgspec.Struct):
         return {kind.conn for kind in self.numbered - self.begun}
 
 
+class Polling(msgspec.Struct, array_like=True):
+    """The polls of one worker in a chunk: the first line that says how one ended that had begun before, and the latest
+    that began and is not known to have ended.
+    """
+
+    first: PlacedEvent
+    begun: PlacedEvent | None = None
+
+
+class Polls(msgspec.Struct):
+    """Polls of workers without a channel that are named by their connections.
+
+    What judges some messages does not see the answer of a poll that took another one. But who polls again had an
+    answer, and one that failed, or whose outcome nobody knows, names no message and is seen by all.
+    """
+
+    of: dict[Holder, Polling] = {}
+    """By worker."""
+    answered: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
+    """By connection, the latest poll that was answered well, and what shows that."""
+
+    def add(self, pos: int, event: Event) -> None:
+        """Take in a poll that names no message: its beginning, or its end."""
+        if event.ch is not None or not event.conn:
+            return
+        by, placed = holder(event), PlacedEvent(pos, event)
+        polling = self.of.get(by)
+        if polling is None:
+            polling = self.of[by] = Polling(placed)
+        else:
+            self._shown(polling.begun, placed)
+        if not event.ph:
+            self.answered[connection(by)] = placed, placed
+        polling.begun = placed if event.ph == "invoke" else None
+
+    def _shown(self, begun: PlacedEvent | None, by: PlacedEvent) -> None:
+        """A line shows that the poll that had begun was answered well, unless it ends that poll and says otherwise."""
+        if begun is None or by.event.ph in ("fail", "info"):
+            return
+        name = Holder(begun.event.conn)
+        known = self.answered.get(name)
+        if known is None or known[0].pos < begun.pos:
+            self.answered[name] = begun, by
+
+    def join(self, right: Polls, shift: int) -> None:
+        """Add those of the chunk that follows after `shift` events."""
+        for by, more in right.of.items():
+            first = PlacedEvent(more.first.pos + shift, more.first.event)
+            mine = self.of.get(by)
+            if mine is None:
+                mine = self.of[by] = Polling(first)
+            else:
+                self._shown(mine.begun, first)
+            mine.begun = (
+                PlacedEvent(more.begun.pos + shift, more.begun.event) if more.begun else None
+            )
+        for name, pair in right.answered.items():
+            begun, shown = (PlacedEvent(p.pos + shift, p.event) for p in pair)
+            known = self.answered.get(name)
+            if known is None or known[0].pos < begun.pos:
+                self.answered[name] = begun, shown
+
+
 class Sessions(msgspec.Struct):
     """Ends, and signs of life, of one chunk; positions are those of its events."""
 
@@ -138,8 +201,8 @@ class Sessions(msgspec.Struct):
     """Where each incarnation of a channel but the first was opened."""
     opens: dict[str, PlacedEvent] = {}
     """Of each connection of which openings of channels are recorded, the earliest one."""
-    polled: dict[Holder, PlacedEvent] = {}
-    """Of connections, the latest poll that named no message."""
+    polls: Polls = msgspec.field(default_factory=Polls)
+    """What workers without a channel polled for."""
     channels_end: bool = False
     """An end of some channel is recorded; see `settle`."""
     omits: bool = False
@@ -186,8 +249,7 @@ class Sessions(msgspec.Struct):
         for conn, opening in right.opens.items():
             self.opens.setdefault(conn, PlacedEvent(opening.pos + shift, opening.event))
         self.kinds.join(right.kinds)
-        for by, poll in right.polled.items():
-            self.polled[by] = PlacedEvent(poll.pos + shift, poll.event)
+        self.polls.join(right.polls, shift)
         _join_ends(self.ends, right.ends, shift)
         _join_ends(self.cancels, right.cancels, shift)
 
@@ -237,13 +299,16 @@ class Sessions(msgspec.Struct):
         )
 
     def _polls_on(self, by: Holder, at: int, polled: int) -> bool:
-        """Whether a worker that is named by its connection, and polls, still polled at a position: its client may have
-        been killed, of which nothing is recorded.
+        """Whether a worker without a channel that polls certainly still did so at a position: its client may have been
+        killed, of which nothing is recorded. Who is not named by a connection may be another one by then: a process
+        that is started again has its name.
         """
-        if by.ch is not None or not by.conn:
+        if by.ch is not None:
             return True
-        last = self.polled.get(connection(by))
-        latest = max(polled, -1 if last is None else last.pos)
+        if not by.conn:
+            return False
+        known = self.polls.answered.get(connection(by))
+        latest = max(polled, -1 if known is None else known[0].pos)
         return latest < 0 or latest >= at
 
     def _replaced(self, by: Holder) -> bool:
@@ -295,8 +360,9 @@ class Sessions(msgspec.Struct):
         """The call and the answer, or the poll, by which a holder that `lasts` is known to, if it is known by one."""
         if self.answers_count(by, lvl):
             return list(self.sign_of_life(by) or ())
-        poll = self.polled.get(connection(by)) if by.ch is None and lvl not in EXACT else None
-        return [poll] if poll else []
+        if by.ch is not None or lvl in EXACT:
+            return []
+        return list(self.polls.answered.get(connection(by), ()))
 
     def answered_after(self, by: Holder, at: int) -> bool:
         """Whether what a holder had sent at a position has certainly taken effect: a later call was answered."""
