@@ -23,6 +23,20 @@ def test_what_is_caught_and_accepted_has_a_reason_on_the_page() -> None:
     assert [scope for scope, why in REASONS.items() if why not in page] == [], "no mistake needs it"
 
 
+def test_a_program_that_does_not_come_to_the_mistake_is_left_out() -> None:
+    """It would run as with the right code. Where none of those comes to it, others are looked for."""
+    known = {m.name: m for m in order_followed.mutations()}
+    pushes = known["queue.PushQueue._job: only-the-first: for consumer in self.all.consumers():"]
+    tried = order_followed.programs_of(pushes, "WK-1 in push-two")
+    assert tried["push-two"] == order_followed.CAUGHT_IN
+    assert "push-close" in tried
+    assert "enqueue-consume" not in tried
+    rare = next(m for name, m in known.items() if name.startswith("queue.Queue.dequeue: read-too"))
+    others = order_followed.programs_of(rare, "")
+    assert len(others) == order_followed.OTHERS
+    assert not set(others) & set(order_followed.PROGRAMS_TRIED)
+
+
 def test_what_was_followed_with_another_system_is_followed_again() -> None:
     every = order_followed.mutations()
     known = {
@@ -65,7 +79,9 @@ def test_a_loop_in_the_set_up_is_ended_by_processor_time(
 
 def test_the_page_has_its_counts() -> None:
     page = (SPEC / "ORDER_FOLLOWED.md").read_text("utf-8")
-    assert "| every schedule | rejected | fails | endless | races | accepted |" in page
+    assert (
+        "| every schedule | rejected | fails | endless | races | accepted | not reached |" in page
+    )
 
 
 def test_the_page_marks_what_was_followed_with_other_systems(

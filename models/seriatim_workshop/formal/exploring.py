@@ -117,12 +117,23 @@ def explore_changed_into(
     """The same for changed code: what is not rejected, and races on an attribute of these classes, is not accepted."""
     explore_into(found, lib, build, executions, seconds)
     if found.verdict == "accepted":
-        began = time.process_time()
-        result = _explored(found, build, executions, seconds, observed)
-        if result is not None and result.counterexample is not None:
-            wrong = result.counterexample.violations
-            found.race = next((str(w.what) for w in wrong if w.kind == "data race"), "")
-        found.seconds += time.process_time() - began
+        race_into(found, build, observed, executions, seconds)
+
+
+def race_into(
+    found: Followed,
+    build: Callable[[World], None],
+    observed: Iterable[type],
+    executions: int | None = None,
+    seconds: float | None = None,
+) -> None:
+    """Explore the program with the attributes of these classes observed; a race is put into `found`."""
+    began = time.process_time()
+    result = _explored(found, build, executions, seconds, observed)
+    if result is not None and result.counterexample is not None:
+        wrong = result.counterexample.violations
+        found.race = next((str(w.what) for w in wrong if w.kind == "data race"), "")
+    found.seconds += time.process_time() - began
 
 
 def _explored(

@@ -24,15 +24,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Mutant
-from seriatim_models.programs.mutant_modules import load, source
+from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source
 from seriatim_workshop.formal import theory
 from seriatim_workshop.formal.order_reasons import reason
 from seriatim_workshop.formal.simulation import shortened
-from seriatim_workshop.formal.traces import follow
+from seriatim_workshop.formal.traces import follow, programs, races
+from seriatim_workshop.mutation.coverage import block_name, probed
 from seriatim_workshop.mutation.operators import Mutation
 from seriatim_workshop.mutation.order import order_mutations
 from seriatim_workshop.mutation.order_tables import recorded
@@ -71,12 +73,14 @@ PROGRAMS_TRIED = (
     "immediate-returned",
     "consumer-list-middle",
 )
+OTHERS = 3
+"""So many other programs, where none of those comes to a mistake."""
 NOT_JUDGED = "not judged"
 """What every schedule says of a mistake that `mutation.order_run` has not tried in this form."""
 SECONDS = 900
 """Of the processor, after which a mutant that has not come to an end is given up, if no step of it was before."""
 
-VERDICTS = ("rejected", "fails", "endless", "races", "accepted")
+VERDICTS = ("rejected", "fails", "endless", "races", "accepted", "not reached")
 """In the order of the page's columns."""
 
 OLDER = "(before)"
@@ -90,7 +94,8 @@ class OrderFollowed:
     key: str
     name: str
     verdict: str
-    """rejected, accepted, races (and nothing was rejected), fails (it raises or gets stuck first), or endless."""
+    """rejected, accepted, races (and nothing was rejected), fails (it raises or gets stuck first), endless, or not
+    reached: no followed execution of any program comes to it."""
     system: str = ""
     """Which system rejected it."""
     where: str = ""
@@ -119,29 +124,71 @@ def caught_by() -> dict[str, tuple[str, str]]:
     return {key: (found.outcome, found.by) for key, found in recorded().items()}
 
 
+def programs_of(mutation: Mutation, by: str) -> dict[str, int]:
+    """In which programs a mistake is followed, and how many executions of each: first the one that caught it.
+
+    A program that does not come to the block with the mistake runs as with the right code, and is left out. If none
+    of `PROGRAMS_TRIED` does, the first `OTHERS` of all that do are taken.
+    """
+    block = block_name(mutation.file, mutation.path)
+    caught_in = by.rsplit(" in ", 1)[-1]
+    first = {caught_in: CAUGHT_IN} if caught_in in PROGRAMS else {}
+    others = [p for p in PROGRAMS_TRIED if _comes_to(p, block)]
+    if not others:
+        every = (p for p in programs() if p not in PROGRAMS_TRIED and _comes_to(p, block))
+        others = [*islice(every, OTHERS)]
+    return first | {p: EACH for p in others if p not in first}
+
+
+def _comes_to(program: str, block: str) -> bool:
+    return not block or block in reached(program)
+
+
 def followed(mutation: Mutation, by: str) -> OrderFollowed:
-    """Follow one mistake in its program and then in the others, until an execution is rejected."""
+    """Follow one mistake in its program and then in the others, until an execution is rejected.
+
+    Whether the code races is asked when nothing was rejected, and nothing else went wrong.
+    """
     edits = ((source(mutation.file), mutation.source),)
     mutant = Mutant(f"order-{mutation.key}", "", mutation.name, "queue", edits, "", "", 0)
     lib = load("queue", mutant)
-    caught_in = by.rsplit(" in ", 1)[-1]
-    first = [caught_in] if caught_in in PROGRAMS else []
-    verdict, why = "accepted", ""
-    for program in [*first, *PROGRAMS_TRIED]:
-        found = follow(program, executions=CAUGHT_IN if program in first else EACH, lib=lib)
+    failure, tried_in = "", programs_of(mutation, by)
+    for program, executions in tried_in.items():
+        found = follow(program, executions=executions, lib=lib, may_race=True)
         if found.rejected:
             where = shortened(found.rejected)
-            return OrderFollowed(
-                mutation.key, mutation.name, "rejected", found.system, where, program, digest()
-            )
+            return _outcome(mutation, "rejected", where, system=found.system, program=program)
+        if found.stood_still:  # each of the others may need as long
+            return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
+        if found.counterexample is not None and not failure:
+            failure = f"{program}: {found.counterexample}"[:200]
+    if failure:
+        return _outcome(mutation, "fails", failure)
+    for program, executions in tried_in.items():
+        found = races(program, lib, executions)
         if found.stood_still:
-            verdict, why = "endless", f"{program}: {found.stood_still}"[:200]
-            break  # each of the others may need as long
-        if found.counterexample is not None and verdict != "fails":
-            verdict, why = "fails", f"{program}: {found.counterexample}"[:200]
-        if found.race and verdict == "accepted":
-            verdict, why = "races", f"{program}: {found.race}"[:200]
-    return OrderFollowed(mutation.key, mutation.name, verdict, "", why, digest=digest())
+            return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
+        if found.race:
+            return _outcome(mutation, "races", f"{program}: {found.race}"[:200])
+    return _outcome(mutation, "accepted" if tried_in else "not reached")
+
+
+def _outcome(
+    mutation: Mutation, verdict: str, where: str = "", *, system: str = "", program: str = ""
+) -> OrderFollowed:
+    return OrderFollowed(
+        mutation.key, mutation.name, verdict, system, where, program, digest=digest()
+    )
+
+
+@cache
+def reached(program: str) -> frozenset[str]:
+    """The blocks of the right reference that the first `EACH` followed executions of a program come to."""
+    found: set[str] = set()
+    code = {m: compile(probed(m), f"<probed {m}>", "exec") for m in SYSTEMS["queue"]}
+    lib = run_modules(code, f"probed_{program}", {"reached_": found.add})
+    follow(program, executions=EACH, lib=lib, may_race=True)
+    return frozenset(found)
 
 
 def isolated(mutation: Mutation, by: str) -> OrderFollowed:
@@ -149,6 +196,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
 
     The processor's time alone ends it: by a clock one that loops and a busy machine look the same.
     """
+    programs_of(mutation, by)  # what it comes to is kept here, and not found anew by each process
     receives, sends = os.pipe()
     child = os.fork()
     if child == 0:
@@ -157,7 +205,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
             found = followed(mutation, by)
         except BaseException as error:  # whatever the mutant raises is its outcome
             raised = f"{error!r}"[:200]
-            found = OrderFollowed(mutation.key, mutation.name, "fails", "", raised, digest=digest())
+            found = _outcome(mutation, "fails", raised)
         line = json.dumps(asdict(found))
         os.write(sends, line.encode())
         os._exit(0)
@@ -166,7 +214,7 @@ def isolated(mutation: Mutation, by: str) -> OrderFollowed:
         text = file.read()  # nothing, if it was ended
     os.waitpid(child, 0)
     if not text:
-        return OrderFollowed(mutation.key, mutation.name, "endless", digest=digest())
+        return _outcome(mutation, "endless")
     return OrderFollowed(**json.loads(text))
 
 
@@ -196,8 +244,8 @@ def try_all(
     journal.write_text("".join(json.dumps(asdict(f)) + "\n" for f in kept), "utf-8")
     for (
         program
-    ) in PROGRAMS_TRIED:  # what they take is translated once, and not anew by each process
-        follow(program, executions=1)
+    ) in PROGRAMS_TRIED:  # once, and not anew by each process; so is what they take translated
+        reached(program)
     until = time.monotonic() + seconds
     for mutation in stale(known):
         if time.monotonic() > until:
@@ -229,16 +277,18 @@ def page() -> str:
         "Generated: `python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md`. "
         f"{len(rows)} of the {len(mutations())} mistakes of order in the queue, its groups and its hand-over "
         "([MUTATION.md](MUTATION.md) says what they are) were followed in all systems at once: in the program that "
-        f"caught it under every schedule, and then in {len(PROGRAMS_TRIED)} others; "
+        f"caught it under every schedule, and then in those of {len(PROGRAMS_TRIED)} others that come to the mistake "
+        f"(if none does, in {OTHERS} of all that do); "
         f"{sum(f.digest == digest() for _, f, _ in rows)} of them with the reference and the systems as they are now, "
         f"the others, marked {OLDER}, with some as they were before. "
         "*Fails*: the program raises or gets stuck before a system says anything. "
         "*Endless*: it loops between two steps. "
         "*Races*: nothing is rejected, and two threads use a plain attribute with nothing to order them. "
+        "*Not reached*: no followed execution of any program comes to it. "
         "*Not judged*: not run under every schedule since its function was changed.",
         "",
-        "| every schedule | rejected | fails | endless | races | accepted |",
-        "|---|---:|---:|---:|---:|---:|",
+        f"| every schedule | {' | '.join(VERDICTS)} |",
+        f"|---|{'---:|' * len(VERDICTS)}",
     ]
     for outcome in outcomes:
         numbers = [counts[outcome, v] for v in VERDICTS]

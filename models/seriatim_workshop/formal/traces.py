@@ -27,7 +27,7 @@ from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.check import observed_classes
 from seriatim_models.programs.mutant_modules import load
 from seriatim_workshop.formal import SPEC, journal
-from seriatim_workshop.formal.exploring import explore_changed_into, explore_into
+from seriatim_workshop.formal.exploring import explore_changed_into, explore_into, race_into
 from seriatim_workshop.formal.follow_entries import Entries
 from seriatim_workshop.formal.follow_handover import HandoverFollower
 from seriatim_workshop.formal.follow_jobs import JobFollower
@@ -63,11 +63,13 @@ def follow(
     executions: int | None = None,
     lib: ModuleType | None = None,
     seconds: float | None = None,
+    may_race: bool = False,
 ) -> Followed:
     """Follow the schedules of a program as they happen; the first execution that is no behaviour ends it.
 
     `executions` is how many at most, and `seconds` for how long; None is every one.
-    `lib` is the module under test, if it is no registered mutant. Code that was changed must not race, either.
+    `lib` is the module under test, if it is no registered mutant. Code that was changed must not race, either, unless
+    it `may_race`: then `races` is to be asked before it is accepted.
     """
     program = PROGRAMS[program_id]
     mutant: Mutant | None = MUTANTS[mutant_id] if mutant_id else None
@@ -77,11 +79,19 @@ def follow(
     def build(world: World) -> None:
         program.build(world, module)
 
-    if module is load(program.reference):
+    if may_race or module is load(program.reference):
         explore_into(found, module, build, executions, seconds)
     else:
         observed = observed_classes(program, module)
         explore_changed_into(found, module, build, observed, executions, seconds)
+    return found
+
+
+def races(program_id: str, lib: ModuleType, executions: int | None = None) -> Followed:
+    """Explore a program over changed code with its attributes observed; says whether it races, and follows nothing."""
+    program = PROGRAMS[program_id]
+    found = Followed(program_id)
+    race_into(found, partial(program.build, lib=lib), observed_classes(program, lib), executions)
     return found
 
 
