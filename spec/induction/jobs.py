@@ -9,7 +9,11 @@ comes to every consumer until it finds nothing for that one (rule 6).
 Whoever raises the flag submits the job, by a permit of the executor, and one of the executor's threads draws that.
 If the executor refuses it, the thread goes on, and who refused is bound to ask again.
 How a message stops being deliverable, `entries` and `consumers` say. That a permit which lies there is drawn some time
-is the executor's promise. Browsers, and who is served first, are not here.
+is the executor's promise. Who is served first is not here.
+
+A publisher offers what it enqueued to each consumer, one after the other, and asks for a job only for what it has seen
+available since (IM-4). Calls that it makes meanwhile, by whom it delivers to, have reasons of their own. Nothing is
+ever deliverable to a browser here, but it is asked like others.
 """
 
 from z3 import And, BoolSort, DeclareSort, If, Implies, Not, Or
@@ -42,6 +46,18 @@ SYSTEM.declare(
     "seen", Thread, Consumer, Message, Bool
 )  # at some moment of its job this could not go there, or another job had still to come
 
+SYSTEM.declare("arrives", Thread, Message, Bool)  # it was linked, and its publisher delivers it
+SYSTEM.declare("asked", Thread, Consumer, Bool)  # an attempt was made to deliver it there
+SYSTEM.declare("turn", Thread, Consumer, Bool)  # and none was made for anybody since
+SYSTEM.declare(
+    "within", Thread, Bool
+)  # an attempt, or a call that was made meanwhile, is under way
+SYSTEM.declare("served", Thread, Bool)  # who acquires took it
+SYSTEM.declare("steady", Thread, Consumer, Bool)  # it could go there ever since it was linked
+SYSTEM.declare("there", Thread, Bool)  # the publisher has seen it available since its last attempt
+SYSTEM.declare("was_there", Thread, Bool)  # and so it was
+SYSTEM.declare("dropped", Message, Bool)  # by its publisher: nobody took it
+
 
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
@@ -51,7 +67,8 @@ def start(s: SymbolicState) -> Term:
         every(Thread, lambda t: Not(Or(s.looks(t), s.to_submit(t), s.drawn(t)))),
         every(Thread, Consumer, Message, lambda t, c, m: Not(s.bound(t, c, m))),
         every(Message, lambda m: Not(s.offered(m))),
-        every(Thread, Message, lambda t, m: Not(s.owes(t, m))),
+        every(Thread, Message, lambda t, m: Not(Or(s.owes(t, m), s.arrives(t, m)))),
+        every(Message, lambda m: Not(s.dropped(m))),
     )
 
 
@@ -72,7 +89,10 @@ def make_deliverable(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term,
 @SYSTEM.action(c=Consumer, m=Message)
 def make_undeliverable(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It is delivered, to this consumer or another, or dropped; or the consumer can or will take no more."""
-    return s.deliverable(c, m), s.but(deliverable=at(s.deliverable, c, m, False))
+    return s.deliverable(c, m), s.but(
+        deliverable=at(s.deliverable, c, m, False),
+        steady=lambda t, d: And(s.steady(t, d), Not(And(c == d, s.arrives(t, m)))),
+    )
 
 
 @SYSTEM.action(t=Thread, c=Consumer, m=Message)
@@ -89,6 +109,7 @@ def offer(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
         offerer=at(s.offerer, m, t),
         owes=at(s.owes, t, m, True),
         answered=at(s.answered, m, False),
+        was_there=lambda u: Or(s.was_there(u), s.arrives(u, m)),
     )
 
 
@@ -102,6 +123,107 @@ def withdraw(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
 def leave_out(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """The thread sees that what it offered is not available any more."""
     return Not(s.offered(m)), s.but(owes=at(s.owes, t, m, False))
+
+
+# ---- an arrival
+
+
+def arriving(s: SymbolicState, t: Term) -> Term:
+    """It delivers what it enqueued."""
+    return some(Message, lambda m: s.arrives(t, m))
+
+
+def all_were_asked(s: SymbolicState, t: Term) -> Term:
+    """Each consumer to which it could go all the while."""
+    return every(Consumer, lambda c: Implies(s.steady(t, c), s.asked(t, c)))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def begin_to_deliver(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It has linked a message that is available, as nobody else has."""
+    nobody = every(Thread, lambda u: Not(s.arrives(u, m)))
+    return And(Not(arriving(s, t)), nobody), s.but(
+        arrives=at(s.arrives, t, m, True),
+        asked=lambda u, c: And(u != t, s.asked(u, c)),
+        turn=lambda u, c: And(u != t, s.turn(u, c)),
+        within=at(s.within, t, False),
+        served=at(s.served, t, False),
+        steady=lambda u, c: If(u == t, s.deliverable(c, m), s.steady(u, c)),
+        there=at(s.there, t, False),
+        was_there=at(s.was_there, t, s.offered(m)),
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def ask(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """An attempt to deliver it to a consumer whose turn is not over, while nobody has taken it."""
+    now = Or(Not(s.asked(t, c)), s.turn(t, c))
+    return And(arriving(s, t), Not(s.within(t)), Not(s.served(t)), now), s.but(
+        asked=at(s.asked, t, c, True),
+        turn=lambda u, d: If(u == t, d == c, s.turn(u, d)),
+        within=at(s.within, t, True),
+        there=at(s.there, t, False),
+    )
+
+
+def after_an_attempt(s: SymbolicState, t: Term) -> SymbolicState:
+    """What counts is what is seen from now on."""
+    offered = some(Message, lambda m: And(s.arrives(t, m), s.offered(m)))
+    return s.but(
+        within=at(s.within, t, False),
+        there=at(s.there, t, False),
+        was_there=at(s.was_there, t, offered),
+    )
+
+
+@SYSTEM.action(t=Thread)
+def deliver(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The attempt is over: who acquires took it."""
+    return s.within(t), after_an_attempt(s, t).but(served=at(s.served, t, True))
+
+
+@SYSTEM.action(t=Thread)
+def ask_in_vain(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The attempt is over, and it may be there still; a browser was shown it, or not."""
+    return s.within(t), after_an_attempt(s, t)
+
+
+@SYSTEM.action(t=Thread)
+def call_meanwhile(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """Whoever it delivers to calls something, on the same thread."""
+    return Not(s.within(t)), s.but(within=at(s.within, t, True))
+
+
+@SYSTEM.action(t=Thread)
+def return_meanwhile(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """That call is over."""
+    return s.within(t), s.but(within=at(s.within, t, False))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def see_it_there(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """The publisher looks once more, and its message is available."""
+    guard = And(s.arrives(t, m), Not(s.within(t)), s.offered(m))
+    return guard, s.but(there=at(s.there, t, True))
+
+
+@SYSTEM.action(t=Thread, m=Message)
+def drop(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """An immediate message that nobody took."""
+    guard = And(s.arrives(t, m), Not(s.within(t)), all_were_asked(s, t))
+    return guard, s.but(dropped=at(s.dropped, m, True))
+
+
+@SYSTEM.action(t=Thread)
+def end_delivery(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """The enqueue returns."""
+    return Not(s.within(t)), s.but(arrives=lambda u, m: And(u != t, s.arrives(u, m)))
+
+
+def has_a_reason(s: SymbolicState, t: Term) -> Term:
+    """A publisher has seen its message available since it asked the last. Calls meanwhile have their own reasons."""
+    seen = And(Not(s.served(t)), s.there(t), all_were_asked(s, t))
+    return Implies(And(arriving(s, t), Not(s.within(t))), seen)
 
 
 # ---- a job
@@ -119,8 +241,8 @@ def followed_by_a_job(s: SymbolicState, t: Term) -> SymbolicState:
 
 @SYSTEM.action(t=Thread)
 def set_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """A compare-and-set of the flag: whoever wins submits a job."""
-    return Not(s.pending()), followed_by_a_job(s, t).but(
+    """A compare-and-set of the flag: whoever wins submits a job. It has a reason to."""
+    return And(Not(s.pending()), has_a_reason(s, t)), followed_by_a_job(s, t).but(
         pending=at(s.pending, True), to_submit=at(s.to_submit, t, True)
     )
 
@@ -155,7 +277,7 @@ def draw_permit(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread)
 def find_pending(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """That compare-and-set fails, or the flag is read before: a job was submitted, and has not begun."""
-    return s.pending(), followed_by_a_job(s, t)
+    return And(s.pending(), has_a_reason(s, t)), followed_by_a_job(s, t)
 
 
 @SYSTEM.action(t=Thread)
@@ -250,7 +372,52 @@ def owed_until_it_is_done(s: SymbolicState, m: Term) -> Term:
     return Implies(And(s.offered(m), Not(s.answered(m))), s.owes(s.offerer(m), m))
 
 
+@SYSTEM.invariant("IM-4", t=Thread, u=Thread, m=Message, n=Message)
+def one_arrival_at_a_time(s: SymbolicState, t: Term, u: Term, m: Term, n: Term) -> Term:
+    """A thread delivers one message that it enqueued, and then the next; each is enqueued by one."""
+    return And(
+        Implies(And(s.arrives(t, m), s.arrives(t, n)), m == n),
+        Implies(And(s.arrives(t, m), s.arrives(u, m)), t == u),
+    )
+
+
+@SYSTEM.invariant("IM-4", t=Thread, m=Message)
+def what_it_has_seen_was_so(s: SymbolicState, t: Term, m: Term) -> Term:
+    """What a publisher has seen available since its last attempt was so, and what is available is so since then."""
+    return Implies(And(s.arrives(t, m), Or(s.there(t), s.offered(m))), s.was_there(t))
+
+
+@SYSTEM.invariant("IM-4", t=Thread, c=Consumer, m=Message)
+def the_steady_could_have_it(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
+    """To whom it could go all the while it could go now."""
+    return Implies(And(s.arrives(t, m), s.steady(t, c)), s.deliverable(c, m))
+
+
 # ---- what follows
+
+
+@SYSTEM.step("IM-4", t=Thread, m=Message)
+def a_job_for_what_is_there(s: SymbolicState, after: SymbolicState, t: Term, m: Term) -> Term:
+    """An enqueue submits a job only for a message that was available since its last attempt, and that nobody took."""
+    submits = And(after.to_submit(t), Not(s.to_submit(t)), s.arrives(t, m), Not(s.within(t)))
+    return Implies(submits, And(s.was_there(t), Not(s.served(t))))
+
+
+@SYSTEM.step("IM-4", t=Thread, c=Consumer)
+def each_is_asked_once(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """Whose turn it comes to be was not asked before, and none after one has taken the message."""
+    comes = And(arriving(s, t), after.turn(t, c), Not(s.turn(t, c)))
+    return Implies(comes, And(Not(s.asked(t, c)), Not(s.served(t))))
+
+
+@SYSTEM.step("IM-4", t=Thread, c=Consumer, m=Message)
+def dropped_when_all_were_asked(
+    s: SymbolicState, after: SymbolicState, t: Term, c: Term, m: Term
+) -> Term:
+    """An immediate message is dropped by its publisher after each was asked to whom it could go all the while."""
+    drops = And(after.dropped(m), Not(s.dropped(m)))
+    steady = And(s.arrives(t, m), s.steady(t, c))
+    return Implies(And(drops, steady), s.asked(t, c))
 
 
 @SYSTEM.safe("WK-1", c=Consumer, m=Message)
@@ -293,7 +460,41 @@ def misses_what_is_on_its_way(s: SymbolicState, t: Term, u: Term, c: Term, m: Te
     return And(only, everything, before, s.bound(u, c, m), u != t)
 
 
+@SYSTEM.witness(t=Thread, m=Message)
+def taken_as_it_was_seen(s: SymbolicState, t: Term, m: Term) -> Term:
+    """A publisher has seen its message available, after it asked in vain, and it is taken already."""
+    asked = some(Consumer, lambda c: s.asked(t, c))
+    return And(s.arrives(t, m), s.there(t), asked, Not(s.offered(m)), Not(s.within(t)))
+
+
 # ---- broken variants
+
+
+@SYSTEM.broken(
+    "set_pending", "a_job_for_what_is_there", "IM-4", "mutant job-for-what-is-gone", t=Thread
+)
+def ask_for_what_is_gone(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
+    """A publisher asks for a job without a look whether its message is still there."""
+    return Not(s.pending()), set_pending(s, t)[1]
+
+
+@SYSTEM.broken(
+    "ask", "each_is_asked_once", "IM-4", "a loop that goes on where one was enough",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def ask_on(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A publisher goes on to offer what somebody has taken."""
+    return And(arriving(s, t), Not(s.within(t))), ask(s, t, c)[1]
+
+
+@SYSTEM.broken(
+    "drop", "dropped_when_all_were_asked", "IM-4", "a loop that ends with the first consumer",
+    t=Thread, m=Message,
+)  # fmt: skip
+def drop_too_early(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """A publisher drops its message when it has asked one of the consumers."""
+    one = some(Consumer, lambda c: s.asked(t, c))
+    return And(s.arrives(t, m), Not(s.within(t)), one), drop(s, t, m)[1]
 
 
 @SYSTEM.broken("end_job", "somebody_comes", "WK-1", "mutant job-stops-at-the-first", t=Thread)

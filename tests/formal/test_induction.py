@@ -86,7 +86,7 @@ def test_a_guard_that_freezes_a_system_fails(system: str, action: str) -> None:
     assert "not possible here" in why
 
 
-ENTRIES, WAKEUPS, HANDOVER = map(theory.module, ("entries", "wakeups", "handover"))
+ENTRIES, WAKEUPS, JOBS, HANDOVER = map(theory.module, ("entries", "wakeups", "jobs", "handover"))
 
 PARTLY_FROZEN: dict[str, tuple[str, str, theory.Formula]] = {
     "nodes/witness/the_tail_lags": (
@@ -133,6 +133,11 @@ PARTLY_FROZEN: dict[str, tuple[str, str, theory.Formula]] = {
         "leave_it_to_its_maker",
         "a job waits for the maker of what could go to somebody",
         lambda s, t, u, c, m: z3.Not(s.deliverable(c, m)),
+    ),
+    "jobs/witness/taken_as_it_was_seen": (
+        "see_it_there",
+        "a publisher looks again only if it asked nobody",
+        lambda s, t, m: every(JOBS.Consumer, lambda c: z3.Not(s.asked(t, c))),
     ),
     "handover/witness/work_comes_while_it_ends": (
         "end_run",

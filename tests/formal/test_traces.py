@@ -122,6 +122,8 @@ def test_states_pointers_lists_and_depth_are_steps_without_exception() -> None:
         ("no-job", "jobs", "P owes m1 a job"),
         ("job-clears-flag-last", "jobs", "could go to A all the while"),
         ("credit-without-a-job", "jobs", "has still to see to a job, since m1 could go to A"),
+        ("job-for-what-is-gone", "jobs", "P has seen what it enqueued available since its last"),
+        ("refusal-ends-the-call", "entries", "let_go(c = A) is not possible here"),
         ("connection-looks-then-clears", "handover", "undone (to_check)"),
         ("session-done-with-one-target", "handover", "end_run"),
         ("target-not-put-back", "wakeups", "nobody pulls again"),

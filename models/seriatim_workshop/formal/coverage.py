@@ -29,7 +29,7 @@ NOT_IN_Z3 = {
     "IM-1": "",
     "IM-2": "it is the one step `give_up` of `entries`, which each followed discard takes",
     "IM-3": "",
-    "IM-4": "a job or an attempt too many harms no state; reasons are counted by call, here and in the call matrix",
+    "IM-4": "that an immediate message, released meanwhile, asks for no job; browsers are asked, and none has to be",
     "WK-1": "browsers: `wakeups` speaks of consumers that acquire, and their wake-ups are stutters there",
     "WK-2": "browsers; and that no second walk is begun for one message: each followed walk is held against `announce`",
     "WK-3": "what the client said last is in `consumers`, and that its list says the same in `lists`",

@@ -157,6 +157,16 @@ class Entries(Follower):
                 f"the enqueue of {m} returns, and has not decided whether it was delivered"
             )
 
+    def check_end(self) -> None:
+        """Raises `NotThat` if a call that failed has left undone what one that returns must have done."""
+        for t, calls in self.context.calls.items():
+            for call, given in calls:
+                if call == "close":
+                    self._let_go(str(given["sub"]))
+                if call in RETURNS:
+                    self.take("settle", t=t)
+        super().check_end()
+
     def _let_go(self, name: str) -> None:
         found = [c for c, each in self._consumers.items() if each.name == name]
         if found:

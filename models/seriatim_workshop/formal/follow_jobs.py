@@ -45,6 +45,8 @@ class JobFollower(Follower):
         self._paid: dict[str, int] = {}
         """By consumer: what attempts have paid, and neither spent nor restored."""
         self._deliverable: set[tuple[str, str]] = set()
+        self._arriving: dict[str, str] = {}
+        """By thread: what it delivers after it enqueued it."""
         self._now = 0
 
     def _is_pending(self) -> bool:
@@ -75,7 +77,11 @@ class JobFollower(Follower):
         elif event.writes and self._concerns(event):
             if kind == "credit":
                 self._pays(event)
+            self._drops(event)
             self._update(t)
+            self._arrives(event)
+        elif event.what == "get" and kind == "state":
+            self._looks_again(event)
         return ""
 
     def _concerns(self, event: HostOperation) -> bool:
@@ -98,10 +104,11 @@ class JobFollower(Follower):
         if isinstance(node, self.lib.QueueEntry):
             self._entries[node.message.id] = node
             self.member("Message", node.message.id)
-        elif isinstance(node, self.lib.ListEntry) and node.consumer.acquires:
+        elif isinstance(node, self.lib.ListEntry):
             c = self.context.consumer(node.consumer)
-            self._consumers[c] = node.consumer
             self.member("Consumer", c)
+            if node.consumer.acquires:
+                self._consumers[c] = node.consumer
 
     def _pays(self, event: HostOperation) -> None:
         c = self.context.consumer(event.owner)
@@ -114,9 +121,70 @@ class JobFollower(Follower):
         given = event.new
         if event.cell == "queue" and given["q"] == self.queue and given["kind"] != "push":
             self.outside = "it is pulled from"
+        self._calls(event)
         ends = event.cell in CALLS and given.get("ph") == "ok"
         if ends and not self.context.calls[t]:
             self.take("settle", t=t)
+
+    # ---- an arrival
+
+    def _delivers(self, t: str, m: str) -> bool:
+        """Whether the innermost call of the thread is the one that enqueued this."""
+        calls = self.context.calls[t]
+        return bool(calls) and calls[-1][0] == "enqueue" and calls[-1][1]["m"] == m
+
+    def _arrives(self, event: HostOperation) -> None:
+        t, entry = event.thread, event.new
+        if not linking(event) or not isinstance(entry, self.lib.QueueEntry):
+            return
+        m = entry.message.id
+        if value(entry.state).name == "AVAILABLE" and self._delivers(t, m):
+            if t in self._arriving:
+                return  # one that it enqueues while it delivers another is not followed so closely
+            self._arriving[t] = m
+            self.take("begin_to_deliver", t=t, m=m)
+
+    def _calls(self, event: HostOperation) -> None:
+        """A call of a thread that delivers begins, or returns: an attempt for a consumer, or another."""
+        t, given = event.thread, event.new
+        m = self._arriving.get(t)
+        if m is None or given.get("ph") not in ("invoke", "ok"):
+            return
+        calls = self.context.calls[t]
+        attempt = event.cell == "attempt" and given["path"] != "job"
+        if given["ph"] == "invoke":
+            if len(calls) > 1 and calls[-2][0] == "enqueue" and calls[-2][1]["m"] == m:
+                if attempt:
+                    self.take("ask", t=t, c=self.context.caller(t, "attempt"))
+                else:
+                    self.take("call_meanwhile", t=t)
+        elif self._delivers(t, m):
+            if not attempt:
+                self.take("return_meanwhile", t=t)
+            elif given["m"] and self._acquires(str(given["sub"])):
+                self.take("deliver", t=t)
+            else:
+                self.take("ask_in_vain", t=t)
+        elif event.cell == "enqueue" and given["m"] == m:
+            self.take("end_delivery", t=t)
+            del self._arriving[t]
+
+    def _acquires(self, name: str) -> bool:
+        return any(consumer.name == name for consumer in self._consumers.values())
+
+    def _looks_again(self, event: HostOperation) -> None:
+        t = event.thread
+        m = self._arriving.get(t)
+        if m is not None and event.owner is self._entries[m] and self._delivers(t, m):
+            self.takes("see_it_there", t=t, m=m)
+
+    def _drops(self, event: HostOperation) -> None:
+        t = event.thread
+        m = self._arriving.get(t)
+        if m is None or event.owner is not self._entries[m] or event.kind != "state":
+            return
+        if event.new is self.lib.DEQUEUED and self._delivers(t, m):
+            self.take("drop", t=t, m=m)
 
     # ---- what could go to whom
 
@@ -214,7 +282,7 @@ class JobFollower(Follower):
     def _end_job(self, t: str) -> None:
         if not self.state.get("looks", t):
             return
-        for c in self._consumers:
+        for c in self.members("Consumer"):
             for m in self._entries:
                 if not self.takes("see", t=t, c=c, m=m) and not self.state.get("seen", t, c, m):
                     raise NotThat(f"{t} ends its job, and {m} could go to {c} all the while")

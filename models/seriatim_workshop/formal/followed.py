@@ -25,8 +25,6 @@ ACCEPTED = {
     "turns-by-number": TURNS,
     "target-until-dry": MESSAGES,
     "turn-for-each-consumer": MESSAGES,
-    "job-for-what-is-gone": "a job too many is no step that a system forbids",
-    "refusal-ends-the-call": "a call that has failed has not returned, and no system obliges it to",
 }
 """Mutants of which no execution leaves a system -> why: what they break lies outside of all systems."""
 
