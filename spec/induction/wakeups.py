@@ -1,7 +1,8 @@
 """Who is woken, and who rests: for any number of messages, consumers and threads (WK-1).
 
-This is `reference/seriatim/queue.py`, rules 5 to 7: announce, check once more, pass it on. Consumers acquire:
-browsers are woken besides, and nobody is bound to anything on their account. A message is *fit* for a consumer that
+This is `reference/seriatim/queue.py`, rules 5 to 7: announce, check once more, pass it on. Consumers acquire. Browsers
+are woken besides, each that listens when a message is announced and could be shown it (WK-2), and none without a
+reason (WK-11); that they look is their own affair. A message is *fit* for a consumer that
 could take it now: it is wanted, not expired, its group is not another's, and nobody of higher priority who wants work
 wants it. Any thread may make a message available, any may say that a consumer wants no more; one thread at a time
 pulls for a consumer. A *walk* goes over the Interested consumers and wakes the first for whom it finds something.
@@ -17,7 +18,7 @@ from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, 
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
-Message, Consumer, Thread = map(DeclareSort, ("Message", "Consumer", "Thread"))
+Message, Consumer, Thread, Browser = map(DeclareSort, ("Message", "Consumer", "Thread", "Browser"))
 List, (NOT_INTERESTED, INTERESTED, NOTIFIED) = EnumSort(
     "Listed", ("NOT_INTERESTED", "INTERESTED", "NOTIFIED")
 )
@@ -26,7 +27,9 @@ Phase, (IDLE, AWAKE, PULLING, LOOKING, DRY, TAKEN) = EnumSort(
 )
 Bool, Int = BoolSort(), IntSort()
 
-SYSTEM = TransitionSystem("wakeups", "who is woken and who rests", (Message, Consumer, Thread))
+SYSTEM = TransitionSystem(
+    "wakeups", "who is woken and who rests", (Message, Consumer, Thread, Browser)
+)
 
 SYSTEM.declare("wants", Consumer, Message, Bool, rigid=True)  # its selector matches
 SYSTEM.declare("higher", Consumer, Consumer, Bool, rigid=True)  # the first is of higher priority
@@ -66,6 +69,17 @@ SYSTEM.declare(
     "left_to", Thread, Consumer, Bool
 )  # it left a message to this one, and has to wake it
 
+SYSTEM.declare("likes", Browser, Message, Bool, rigid=True)  # its selector matches
+SYSTEM.declare("listens", Browser, Bool)  # it is among those that wait and do not acquire
+SYSTEM.declare("has_passed", Browser, Message, Bool)  # its pointer is past it, or that has expired
+SYSTEM.declare("announces", Thread, Message, Bool)  # in the call that is under way
+SYSTEM.declare("resumes", Thread, Browser, Bool)  # the same: it began to listen
+SYSTEM.declare("owes_it", Thread, Browser, Message, Bool)  # to wake it for what it announced
+SYSTEM.declare(
+    "awaits", Browser, Message, Bool
+)  # it could be shown it ever since that was announced, and was not woken
+SYSTEM.declare("wakings", Browser, Int)  # how often it was woken
+
 
 def useless(s: SymbolicState, c: Term, m: Term) -> Term:
     """A look on behalf of `c` may pass over `m` at this moment."""
@@ -87,6 +101,11 @@ def start(s: SymbolicState) -> Term:
             lambda t, c: Not(Or(s.leaving(t, c), s.coming(t, c), s.owing(t, c), s.left_to(t, c))),
         ),
         every(Thread, lambda t: Not(s.walking(t))),
+        every(Browser, lambda b: Not(s.listens(b))),
+        every(Browser, Message, lambda b, m: Not(s.awaits(b, m))),
+        every(Thread, Message, lambda t, m: Not(s.announces(t, m))),
+        every(Thread, Browser, lambda t, b: Not(s.resumes(t, b))),
+        every(Thread, Browser, Message, lambda t, b, m: Not(s.owes_it(t, b, m))),
         every(Consumer, Message, lambda c, m: Implies(s.fit(c, m), s.wants(c, m))),
         every(Consumer, Consumer, Consumer, lambda c, d, e: an_order(s, c, d, e)),
     )
@@ -164,10 +183,19 @@ def make_unfit(s: SymbolicState, c: Term, m: Term) -> tuple[Term, SymbolicState]
     return s.fit(c, m), s.but(fit=at(s.fit, c, m, False))
 
 
+def gone(s: SymbolicState, m: Term) -> SymbolicState:
+    """It is available no more, and no browser is owed anything for it."""
+    return s.but(
+        available=at(s.available, m, False),
+        awaits=lambda b, n: And(s.awaits(b, n), n != m),
+        owes_it=lambda t, b, n: And(s.owes_it(t, b, n), n != m),
+    )
+
+
 @SYSTEM.action(m=Message)
 def remove(s: SymbolicState, m: Term) -> tuple[Term, SymbolicState]:
     """It is dropped, before its time or after."""
-    return s.available(m), s.but(available=at(s.available, m, False))
+    return s.available(m), gone(s, m)
 
 
 @SYSTEM.action(t=Thread, m=Message)
@@ -211,10 +239,23 @@ def begin_walk(s: SymbolicState, t: Term, whom: Term, passing: Term) -> Symbolic
     )
 
 
+def to_browsers(s: SymbolicState, after: SymbolicState, t: Term, m: Term) -> SymbolicState:
+    """From now on the thread owes a wake-up to each browser that listens, and could be shown the message."""
+
+    def could_see(b: Term) -> Term:
+        return And(s.available(m), s.listens(b), s.likes(b, m), Not(s.has_passed(b, m)))
+
+    return after.but(
+        announces=at(s.announces, t, m, True),
+        owes_it=lambda u, b, n: Or(s.owes_it(u, b, n), And(u == t, n == m, could_see(b))),
+        awaits=lambda b, n: Or(s.awaits(b, n), And(n == m, could_see(b))),
+    )
+
+
 @SYSTEM.action(t=Thread, m=Message)
 def announce(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """All pointers are moved back; now it looks for somebody to take it, among all that are Interested."""
-    after = begin_walk(s, t, lambda c: True, False).but(
+    after = to_browsers(s, begin_walk(s, t, lambda c: True, False), t, m).but(
         preparing=at(s.preparing, t, m, False), about=at(s.about, t, m)
     )
     return And(s.preparing(t, m), Not(s.walking(t))), after
@@ -223,7 +264,8 @@ def announce(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, m=Message)
 def announce_again(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
     """Its group was set free, but it has been announced already, or is of no use to anybody."""
-    return Not(s.walking(t)), begin_walk(s, t, lambda c: True, False).but(about=at(s.about, t, m))
+    after = to_browsers(s, begin_walk(s, t, lambda c: True, False), t, m)
+    return Not(s.walking(t)), after.but(about=at(s.about, t, m))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -304,13 +346,18 @@ def notify(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     A list is walked over in the order in which it was linked (`nodes`, `in_order`), so it has come to all that were in
     the list before this one all the while.
     """
-    guard = And(s.walking(t), s.listed(c) == INTERESTED, Not(before_it(s, t, c)))
+    guard = And(s.walking(t), s.listed(c) == INTERESTED, Not(before_it(s, t, c)), selects(s, t, c))
     return guard, s.but(
         listed=at(s.listed, c, NOTIFIED),
         giving=at(s.giving, t, c, True),
         todo=lambda u, d: And(u != t, s.todo(u, d)),
         walking=at(s.walking, t, False),
     )
+
+
+def selects(s: SymbolicState, t: Term, c: Term) -> Term:
+    """The walk is for whatever there is, or for a message that the consumer's selector matches."""
+    return Or(s.passing(t), s.wants(c, s.about(t)))
 
 
 def before_it(s: SymbolicState, t: Term, c: Term) -> Term:
@@ -454,7 +501,7 @@ def could_take(s: SymbolicState, t: Term, c: Term, m: Term) -> Term:
 
 
 def acquired(s: SymbolicState, c: Term, m: Term) -> SymbolicState:
-    return s.but(available=at(s.available, m, False), has=at(s.has, c, m, True))
+    return gone(s, m).but(has=at(s.has, c, m, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -520,10 +567,60 @@ def find_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSta
     )
 
 
+# ---- browsers
+
+
+@SYSTEM.action(t=Thread, b=Browser)
+def listen(s: SymbolicState, t: Term, b: Term) -> tuple[Term, SymbolicState]:
+    """It comes among those that wait and do not acquire: whoever resumes it looks for it, too."""
+    return Not(s.listens(b)), s.but(
+        listens=at(s.listens, b, True), resumes=at(s.resumes, t, b, True)
+    )
+
+
+@SYSTEM.action(b=Browser)
+def stop_listening(s: SymbolicState, b: Term) -> tuple[Term, SymbolicState]:
+    """It pauses, or closes."""
+    return s.listens(b), s.but(
+        listens=at(s.listens, b, False),
+        awaits=lambda x, m: And(s.awaits(x, m), x != b),
+        owes_it=lambda t, x, m: And(s.owes_it(t, x, m), x != b),
+    )
+
+
+@SYSTEM.action(b=Browser, m=Message)
+def pass_it(s: SymbolicState, b: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """Its pointer is past the message, which never comes back for it; or the message has expired."""
+    return Not(s.has_passed(b, m)), s.but(
+        has_passed=at(s.has_passed, b, m, True),
+        awaits=at(s.awaits, b, m, False),
+        owes_it=lambda t, x, n: And(s.owes_it(t, x, n), Not(And(x == b, n == m))),
+    )
+
+
+def has_a_reason(s: SymbolicState, t: Term, b: Term) -> Term:
+    """In its call it has announced what the browser's selector matches, or the browser began to listen."""
+    announced = some(Message, lambda m: And(s.announces(t, m), s.likes(b, m)))
+    return Or(s.resumes(t, b), announced)
+
+
+@SYSTEM.action(t=Thread, b=Browser)
+def wake_browser(s: SymbolicState, t: Term, b: Term) -> tuple[Term, SymbolicState]:
+    """It found something for it. That counts for all that it owes to the browser."""
+    return has_a_reason(s, t, b), s.but(
+        wakings=at(s.wakings, b, s.wakings(b) + 1),
+        owes_it=lambda u, x, m: And(s.owes_it(u, x, m), Not(And(u == t, x == b))),
+        awaits=lambda x, m: And(s.awaits(x, m), Not(And(x == b, s.owes_it(t, b, m)))),
+    )
+
+
 @SYSTEM.action(t=Thread)
 def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """Its call returns: it owes nobody anything."""
-    return Not(busy(s, t)), s
+    """Its call returns: it owes nobody anything, and has no reason any more to wake a browser."""
+    return Not(busy(s, t)), s.but(
+        announces=lambda u, m: And(u != t, s.announces(u, m)),
+        resumes=lambda u, b: And(u != t, s.resumes(u, b)),
+    )
 
 
 def busy(s: SymbolicState, t: Term) -> Term:
@@ -531,6 +628,7 @@ def busy(s: SymbolicState, t: Term) -> Term:
     return Or(
         s.walking(t),
         some(Message, lambda m: s.preparing(t, m)),
+        some(Browser, Message, lambda b, m: s.owes_it(t, b, m)),
         some(
             Consumer,
             lambda c: Or(
@@ -610,6 +708,12 @@ def waits(s: SymbolicState, c: Term, m: Term) -> Term:
     return And(s.available(m), s.fit(c, m), up(s, c))
 
 
+@SYSTEM.invariant("WK-2", b=Browser, m=Message)
+def what_it_awaits_it_is_owed(s: SymbolicState, b: Term, m: Term) -> Term:
+    """What a browser could be shown, ever since it was announced, somebody owes it a wake-up for."""
+    return Implies(s.awaits(b, m), some(Thread, lambda t: s.owes_it(t, b, m)))
+
+
 @SYSTEM.invariant("WK-1", c=Consumer, m=Message)
 def no_lost_wakeup(s: SymbolicState, c: Term, m: Term) -> Term:
     """An available wanted message and an Interested or Notified consumer: then somebody is bound to look for it."""
@@ -636,6 +740,12 @@ def nobody_sleeps_in_notified(s: SymbolicState, c: Term) -> Term:
     return Implies(quiet(s), s.listed(c) != NOTIFIED)
 
 
+@SYSTEM.safe("WK-2", b=Browser, m=Message)
+def every_browser_is_woken(s: SymbolicState, b: Term, m: Term) -> Term:
+    """When no thread is bound to anything, no browser awaits what it could be shown ever since that was announced."""
+    return Implies(every(Thread, lambda t: Not(busy(s, t))), Not(s.awaits(b, m)))
+
+
 def is_woken(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
     """In this step the thread binds itself to wake the consumer."""
     return And(after.giving(t, c), Not(s.giving(t, c)))
@@ -648,6 +758,20 @@ def one_is_woken_and_the_walk_is_over(
     """A step wakes one consumer at most, and with it the walk ends that came to it: no herd of those that acquire."""
     once = Implies(is_woken(s, after, t, d), c == d)
     return Implies(is_woken(s, after, t, c), And(Not(after.walking(t)), once))
+
+
+@SYSTEM.step("WK-11", b=Browser)
+def a_browser_is_woken_for_a_reason(s: SymbolicState, after: SymbolicState, b: Term) -> Term:
+    """A browser is woken by a call that announces what it selects, or by which it begins to listen."""
+    woken_now = after.wakings(b) > s.wakings(b)
+    return Implies(woken_now, some(Thread, lambda t: has_a_reason(s, t, b)))
+
+
+@SYSTEM.step("WK-11", t=Thread, c=Consumer)
+def woken_for_what_it_selects(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """A walk for one message wakes a consumer that selects it, or to which a message was left."""
+    by_the_walk = And(is_woken(s, after, t, c), Not(s.left_to(t, c)))
+    return Implies(by_the_walk, selects(s, t, c))
 
 
 @SYSTEM.step("WK-3", t=Thread, c=Consumer)
@@ -712,7 +836,42 @@ def one_rests_and_one_is_woken(s: SymbolicState, c: Term, d: Term) -> Term:
     return And(s.listed(c) == INTERESTED, s.phase(c) == IDLE, s.listed(d) == NOTIFIED, s.permit(d))
 
 
+@SYSTEM.witness(t=Thread, b=Browser, m=Message)
+def a_browser_waits_beside_a_walk(s: SymbolicState, t: Term, b: Term, m: Term) -> Term:
+    """A thread walks to those that acquire, and a browser awaits the same message."""
+    return And(s.walking(t), s.about(t) == m, s.owes_it(t, b, m), s.awaits(b, m))
+
+
 # ---- broken variants
+
+
+@SYSTEM.broken(
+    "wake_browser", "a_browser_is_woken_for_a_reason", "WK-11", "a walk that asks for no interest",
+    t=Thread, b=Browser,
+)  # fmt: skip
+def wake_any_browser(s: SymbolicState, t: Term, b: Term) -> tuple[Term, SymbolicState]:
+    """It wakes a browser that listens, whether or not that selects what it announces."""
+    return s.listens(b), wake_browser(s, t, b)[1]
+
+
+@SYSTEM.broken(
+    "announce", "what_it_awaits_it_is_owed", "WK-2", "a loop that ends with the first browser",
+    t=Thread, m=Message,
+)  # fmt: skip
+def announce_to_acquirers_alone(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """It does not come to every browser."""
+    guard, after = announce(s, t, m)
+    return guard, after.but(owes_it=s.owes_it)
+
+
+@SYSTEM.broken(
+    "notify", "woken_for_what_it_selects", "WK-11", "a look before the selector is asked",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def notify_the_unwilling(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It wakes who does not select the message, and has another to take."""
+    guard = And(s.walking(t), s.listed(c) == INTERESTED, Not(before_it(s, t, c)))
+    return guard, notify(s, t, c)[1]
 
 
 @SYSTEM.broken("begin_look", "no_lost_wakeup", "WK-1", "F-6", t=Thread, c=Consumer)

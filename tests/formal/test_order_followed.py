@@ -23,6 +23,51 @@ def test_what_is_caught_and_accepted_has_a_reason_on_the_page() -> None:
     assert [scope for scope, why in REASONS.items() if why not in page] == [], "no mistake needs it"
 
 
+@pytest.mark.parametrize(
+    ("name", "by", "system", "where"),
+    [
+        (
+            "PullQueue._arrived: only-the-first",
+            "WK-2 in browsers-and-arrivals",
+            "wakeups",
+            "wake browser Y",
+        ),
+        (
+            "PullQueue._arrived: acts-before-it-checks",
+            "WK-11 in browsers-and-arrivals",
+            "wakeups",
+            "X selects any message",
+        ),
+        (
+            "PullQueue._arrived: conditions-swapped",
+            "WK-11 in arrivals-of-two-kinds",
+            "wakeups",
+            "A selects the message that Pa walks for",
+        ),
+        (
+            "PushQueue._arrived: all-rather-than-one",
+            "IM-4 in push-turns",
+            "jobs",
+            "what P enqueued is taken",
+        ),
+        (
+            "PushQueue._in_turn: only-the-first",
+            "outcome in immediate-ready",
+            "jobs",
+            "P has asked B",
+        ),
+    ],
+)
+def test_who_is_woken_or_asked_beside_the_first(
+    name: str, by: str, system: str, where: str
+) -> None:
+    """Browsers are in `wakeups`, and a publisher's attempts in `jobs`; every schedule sees these mistakes."""
+    mutation = next(m for m in order_followed.mutations() if name in m.name)
+    found = order_followed.followed(mutation, by)
+    assert (found.verdict, found.system) == ("rejected", system)
+    assert where in found.where
+
+
 def test_a_program_that_does_not_come_to_the_mistake_is_left_out() -> None:
     """It would run as with the right code. Where none of those comes to it, others are looked for."""
     known = {m.name: m for m in order_followed.mutations()}

@@ -26,6 +26,7 @@ class WakeupFollower(Follower):
         "available": ("whether QueueEntry.state is AVAILABLE", "_available"),
         "lies": ("the permits of its client's semaphore", "_lies"),
         "listed": ("whether Consumer.in_list is a node of Interested", "_listed"),
+        "listens": ("whether a browser's Consumer.in_list is a node of NonAcquiring", "_listens"),
     }
 
     def __init__(self, participants: Participants, queue: str) -> None:
@@ -33,7 +34,7 @@ class WakeupFollower(Follower):
         self.queue = queue
         self._entries: dict[str, Node] = {}
         self._consumers: dict[str, Node] = {}
-        self._browsers: set[str] = set()
+        self._browsers: dict[str, Node] = {}
         self._permits: dict[str, Any] = {}
         """By consumer: the semaphore on which its client waits, once it was used."""
         self._targets: list[Any] = []
@@ -60,6 +61,16 @@ class WakeupFollower(Follower):
         if node is None or value(node.marked) or not kind_is(node.list_name, "Interested"):
             return None
         return "INTERESTED" if value(node.next) is not None else None
+
+    def _listens(self, b: str) -> bool | None:
+        node = self._browsers[b].in_list
+        if node is None or not kind_is(node.list_name, "NonAcquiring"):
+            return None
+        if value(node.marked):
+            return False
+        return (
+            True if value(node.next) is not None else None
+        )  # the last may be linked still to come
 
     def _lies(self, c: str) -> int | None:
         permits = self._permits.get(c)
@@ -131,6 +142,7 @@ class WakeupFollower(Follower):
             if kind_is(given["list"], "NonAcquiring"):
                 self._announce(t)
         elif event.cell == "notify":
+            self._wakes_browser(t, given["sub"])
             woken = self._mine(given["sub"])
             given_to = woken is not None and self.state.get("giving", t, woken)
             if woken is not None and not given_to and not self.state.get("permit", woken):
@@ -217,6 +229,8 @@ class WakeupFollower(Follower):
         self._entries[m] = entry
         for c, consumer in self._consumers.items():
             self._fit(c, consumer, m, entry)
+        for b in self._browsers:
+            self._shows(b, m)
         if self._available(m):
             self._end_walk(t)
             return self._made_available("make_available", t, m)
@@ -304,6 +318,7 @@ class WakeupFollower(Follower):
 
     def _time(self, t: str, now: int) -> None:
         self._now = now
+        self._pass_by()
         self._refit(t)
 
     def _groups(self, event: HostOperation) -> str:
@@ -372,6 +387,8 @@ class WakeupFollower(Follower):
     def _of_consumer(self, event: HostOperation, kind: str) -> str:
         t, consumer = event.thread, event.owner
         c = self.context.consumer(consumer)
+        if c in self._browsers and kind == "pointer" and event.writes:
+            self._pass_by()
         if c not in self._consumers:
             return ""
         if kind == "pointer" and event.what == "get":
@@ -417,7 +434,8 @@ class WakeupFollower(Follower):
         name = event.cell.removesuffix(".wake")
         c = next((c for c in reversed(self._consumers) if self._waits_on(c, name, event)), None)
         if c is None:
-            return "stutter: a browser's wake-up" if name in self._browsers else ""
+            browser = any(each.name == name for each in self._browsers.values())
+            return "stutter: a browser's wake-up" if browser else ""
         if event.source is not None:
             self._permits[c] = event.source
         if event.what == "acquire":
@@ -449,6 +467,8 @@ class WakeupFollower(Follower):
 
     def _marked(self, t: str, node: Node) -> str:
         c = self.context.consumer(node.consumer)
+        if c in self._browsers and kind_is(node.list_name, "NonAcquiring"):
+            return self.take("stop_listening", b=c)
         if c not in self._consumers or kind_is(node.list_name, "All"):
             return ""
         to, here = self._moves.get(t, ""), self.state.get("listed", c)
@@ -467,8 +487,7 @@ class WakeupFollower(Follower):
         c = self.context.consumer(consumer)
         if kind_is(node.list_name, "All"):
             if not consumer.acquires:
-                self._browsers.add(consumer.name)
-                return ""
+                return self._browser(c, consumer)
             self.member("Consumer", c)
             for d, other in self._consumers.items():
                 self.state.put("higher", c, d, consumer.priority > other.priority)
@@ -482,12 +501,49 @@ class WakeupFollower(Follower):
             if value(consumer.wants_work):
                 self.take("raise_the_flag", t=t, c=c)
             self._refit(t)
+        elif kind_is(node.list_name, "NonAcquiring") and c in self._browsers:
+            return self.take("listen", t=t, b=c)
         elif kind_is(node.list_name, "Interested") and c in self._consumers:
             if self.state.get("listed", c) == "NOTIFIED":
                 return self.take("show_rest", t=t, c=c)
             self._end_walk(t)
             return self.take("find_interest", t=t, c=c)
         return ""
+
+    # ---- browsers
+
+    def _browser(self, b: str, consumer: Node) -> str:
+        """One that is in the list of all from now on."""
+        self._browsers[b] = consumer
+        self.member("Browser", b)
+        for m in self._entries:
+            self._shows(b, m)
+        return ""
+
+    def _shows(self, b: str, m: str) -> None:
+        """Say whether a browser could be shown a message, when either of them is new."""
+        self.state.put("likes", b, m, wants(self._browsers[b], self._entries[m]))
+        self.state.put("has_passed", b, m, self._has_passed(b, m))
+
+    def _has_passed(self, b: str, m: str) -> bool:
+        """Whether its pointer is past it, or it has expired."""
+        entry, pointer = self._entries[m], value(self._browsers[b].pointer)
+        here, there = pointer.entry.place(), entry.place()
+        expired = entry.message.expires and self._now > entry.message.expires
+        return bool(expired or here > there or (here == there and pointer.passed))
+
+    def _pass_by(self) -> None:
+        """Time, or a pointer, has gone on."""
+        for b in self._browsers:
+            for m in self._entries:
+                if not self.state.get("has_passed", b, m) and self._has_passed(b, m):
+                    self.take("pass_it", b=b, m=m)
+
+    def _wakes_browser(self, t: str, name: str) -> None:
+        for b, consumer in reversed(self._browsers.items()):
+            if consumer.name == name:
+                self.take("wake_browser", t=t, b=b)
+                return
 
 
 def kind_is(list_name: str, kind: str) -> bool:

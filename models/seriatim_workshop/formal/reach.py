@@ -42,7 +42,7 @@ SIZES = {
     "entries": {"Entry": 2, "Consumer": 2, "Thread": 2, "Mark": 7, "Group": 1},
     "lists": {"Consumer": 2, "Thread": 2},
     "consumers": {"Consumer": 2, "Thread": 2, "Name": 2},
-    "wakeups": {"Message": 2, "Consumer": 2, "Thread": 3},
+    "wakeups": {"Message": 2, "Consumer": 2, "Thread": 3, "Browser": 1},
     "handover": {"Target": 2, "Session": 2, "Connection": 1, "Thread": 2},
 }
 """How many members there are on a path. Marks and nodes are used up: each step takes a fresh one."""

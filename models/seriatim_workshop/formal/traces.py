@@ -91,7 +91,11 @@ def races(program_id: str, lib: ModuleType, executions: int | None = None) -> Fo
     """Explore a program over changed code with its attributes observed; says whether it races, and follows nothing."""
     program = PROGRAMS[program_id]
     found = Followed(program_id)
-    race_into(found, partial(program.build, lib=lib), observed_classes(program, lib), executions)
+
+    def build(world: World) -> None:
+        program.build(world, lib)
+
+    race_into(found, build, observed_classes(program, lib), executions)
     return found
 
 
