@@ -379,13 +379,36 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
-    "a job whether or not it is still there": (
-        "push-two",
+    "turns are counted out before anybody is asked": (
+        "push-taken-meanwhile",
         (
             (
-                "        if not entry.message.immediate and entry.available():\n"
-                "            self.deliver_async()\n",
-                "        if not entry.message.immediate:\n            self.deliver_async()\n",
+                "for consumer in self._in_turn() if alone is None else (alone,):",
+                "for consumer in tuple(self._in_turn()) if alone is None else (alone,):",
+            ),
+        ),
+    ),
+    "a loop by hand over whom to ask": (
+        "push-turns",
+        (
+            (
+                "        for consumer in self._in_turn() if alone is None else (alone,):\n"
+                "            if self.deliver_to(consumer, path, entry) and consumer.acquires:\n"
+                "                return\n",
+                "        whom = self._in_turn() if alone is None else iter((alone,))\n"
+                "        while (consumer := next(whom, None)) is not None:\n"
+                "            taken = self.deliver_to(consumer, path, entry)\n"
+                "            if taken is not None and consumer.acquires:\n"
+                "                return\n",
+            ),
+        ),
+    ),
+    "browsers from a copy of their list": (
+        "browsers-and-arrivals",
+        (
+            (
+                "        for consumer in self.manager.lists[NON_ACQUIRING].consumers():\n",
+                "        for consumer in tuple(self.manager.lists[NON_ACQUIRING].consumers()):\n",
             ),
         ),
     ),
