@@ -4,7 +4,8 @@ import pytest
 
 import seriatim.queue as reference
 from seriatim_models.programs import MUTANTS, PROGRAMS
-from seriatim_models.programs.base import Programs
+from seriatim_models.programs.base import Mutant, Programs
+from seriatim_models.programs.mutant_modules import load as load_module
 from seriatim_models.programs.queue import drain_behind, drain_if_woken
 from seriatim_models.programs.scene import PullScene
 from seriatim_workshop.formal import SPEC, followed, simulation, traces
@@ -169,9 +170,45 @@ def test_a_message_is_left_to_the_highest_of_three(monkeypatch: pytest.MonkeyPat
     assert ("wakeups", "leave_it_rather_to") in found.actions
 
 
+@RANKS.scenarios(PullScene)("WK-11", traces=0)
+def browser_resumes_beside_another(scene: PullScene) -> None:
+    """A browser that paused resumes; there is a message that neither it nor another has been shown.
+
+    Bounds: Sequential; two browsers, one message.
+    """
+    browser = scene.subscribe("X", acquires=False)
+    scene.subscribe("Y", acquires=False)
+    scene.enqueue("m1")
+
+    def pause_and_resume() -> None:
+        scene.queue.set_notify_work_desired(browser, False)
+        scene.queue.set_notify_work_desired(browser, True)
+
+    scene.spawn(pause_and_resume, name="X")
+
+
+def test_who_resumes_a_browser_wakes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no program of the queue another browser listens meanwhile, with something to see."""
+    monkeypatch.setitem(PROGRAMS, "browser-resumes", RANKS["browser-resumes-beside-another"])
+    assert follow("browser-resumes").wrong == ""
+    edit = (
+        "            if desired:\n                self._notify(consumer)\n            elif",
+        "            if desired:\n"
+        "                for other in self.manager.lists[NON_ACQUIRING].consumers():\n"
+        "                    self._notify(other)\n"
+        "                self._notify(consumer)\n"
+        "            elif",
+    )
+    edited = Mutant("wakes-all-browsers", "", "", "queue", (edit,), "", "browser-resumes", 0)
+    found = follow("browser-resumes", lib=load_module("queue", edited))
+    assert found.system == "wakeups"
+    assert "wake_browser(t = X, b = Y) is not possible here" in found.rejected
+
+
 def test_a_rejection_names_the_one_thing_that_fails_and_to_whom() -> None:
     system = load("wakeups")
-    state = Concrete(system, {"Message": ["m1"], "Consumer": ["A", "B"], "Thread": ["P"]})
+    members = {"Message": ["m1"], "Consumer": ["A", "B"], "Thread": ["P"], "Browser": []}
+    state = Concrete(system, members)
     state.put("owing", "P", "B", True)
     with pytest.raises(NotThat) as failure:
         state.take("settle", t="P")
