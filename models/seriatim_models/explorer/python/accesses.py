@@ -10,19 +10,21 @@ was not rewritten cannot be observed: an object that it is given, and that anoth
 
 from __future__ import annotations
 
+import builtins
 import functools
 import io
 import logging
 import operator
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from seriatim_models.explorer.errors import NotObserved
+from seriatim_models.explorer.errors import NotObserved, OutsideModel
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.python.execution import CLOSED_LAST, PythonExecution
+from seriatim_models.explorer.python.execution import ABSENT, CLOSED_LAST, PythonExecution
 from seriatim_models.explorer.python.places import (
     CLASS,
     CONTAINER,
@@ -33,10 +35,12 @@ from seriatim_models.explorer.python.places import (
     OPAQUE,
     PLAIN,
     TUPLE,
+    VALUE,
     VIEW,
     ObjectRecord,
     elements,
     forget_kinds,
+    keeps_attributes,
     kind_of,
     operands,
     where,
@@ -186,16 +190,21 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
-UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES = range(9)
+UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES, CLOSURE = range(
+    10
+)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
-state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes."""
+state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes, the cells
+of a function."""
 
 
 class _Library:
     """What `kept_inside` knows of the standard library; it imports this module and fills this in."""
 
     members: dict[int, Callable[[PythonExecution, Thread, Any, str, int], Any]]
-    """How CACHED and ATTRIBUTES are read."""
+    """How CACHED, ATTRIBUTES and CLOSURE are read."""
+    attribute_dict: Callable[[Any, int], Any]
+    """`kept_inside.AttributeDict`."""
     resume: Callable[[Any, Callable[..., Any], tuple[Any, ...], int], Any]
     resumptions: Callable[[Any, int], Any]
     read_deeply: Callable[..., None]
@@ -242,31 +251,40 @@ def member(kind: type, name: str) -> int:
 
 def _member(kind: type, name: str) -> int:
     what = kind_of(kind)
-    if what == CLASS:
-        return OF_CLASS
-    if what == MODULE:
-        return OF_MODULE
-    if what not in (INSTANCE, CONTAINER, OPAQUE) or kind in PLAIN:
+    if what in (CLASS, MODULE):
+        return OF_CLASS if what == CLASS else OF_MODULE
+    if what in (VALUE, TUPLE):
+        known = keeps_attributes(kind)
+    else:
+        known = what in (INSTANCE, CONTAINER, OPAQUE) and kind not in PLAIN
+    if not known:
         return UNSHARED
-    if name == "__class__":
-        return METHOD
-    if name == "__dict__":
-        return ATTRIBUTES
+    if name in ("__class__", "__dict__"):
+        return METHOD if name == "__class__" else ATTRIBUTES
+    if name == "__closure__" and kind is types.FunctionType:
+        return CLOSURE
     for base in kind.__mro__:
         if name in base.__dict__:
-            value = base.__dict__[name]
-            if isinstance(value, property):
-                return PROPERTY
-            if isinstance(value, functools.cached_property):
-                own = type(value).__get__ is not functools.cached_property.__get__
-                return PROPERTY if own else CACHED
-            if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
-                type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
-            ):
-                return METHOD
-            if what == OPAQUE and isinstance(value, C_ATTRIBUTES) and written_in_c(base):
-                return UNSHARED if kind in ITERATING else INSIDE
-            break
+            return _by_class(kind, what, base, base.__dict__[name])
+    return DATA
+
+
+def _by_class(kind: type, what: int, base: type, value: object) -> int:
+    """What an attribute of an object of a class is, whose class `base` has `value` for it."""
+    if isinstance(value, property):
+        return PROPERTY
+    if isinstance(value, functools.cached_property):
+        own = type(value).__get__ is not functools.cached_property.__get__
+        return PROPERTY if own else CACHED
+    if isinstance(value, types.FunctionType | classmethod | staticmethod) or (
+        type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
+    ):
+        return METHOD
+    if isinstance(value, C_ATTRIBUTES) and written_in_c(base):
+        if what in (VALUE, TUPLE):
+            return UNSHARED  # of what never changes
+        if what == OPAQUE:
+            return UNSHARED if kind in ITERATING else INSIDE
     return DATA
 
 
@@ -308,11 +326,11 @@ def get(obj: Any, name: str, site: int) -> Any:
             return library.members[is_a](ex, thread, obj, name, site)
         if is_a == PROPERTY:
             return generated(ex, getattr(obj, name), site)
-        _before_load(ex, thread, obj, name, is_a, site)
+        before_load(ex, thread, obj, name, is_a, site)
     return getattr(obj, name)
 
 
-def _before_load(
+def before_load(
     ex: PythonExecution, thread: Thread, obj: Any, name: str, is_a: int, site: int
 ) -> None:
     """Announce that an attribute is about to be read."""
@@ -348,8 +366,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         if (
             token is None and name != "__warningregistry__"
         ):  # `assertWarns` forgets what was warned of
-            what = f"{obj.__name__}.{name} is set at {where(site)}: the module is not observed"
-            ex.search.unseen[what] = None
+            _stored_outside(ex, obj, name, site)
         elif may_race(ex, f"global {obj.__name__}.{name}", site):
             ex.touch(thread, token, name, True, site)
     elif is_a == METHOD:
@@ -364,6 +381,19 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         touch_contents(obj, True, site)
     elif is_a == ATTRIBUTES:
         ex.opaque(thread, record_of(ex, obj, site, True), name, site)
+
+
+def _stored_outside(ex: PythonExecution, module: types.ModuleType, name: str, site: int) -> None:
+    """A name of a module that is not observed is about to change; when the execution ends it is as before."""
+    what = f"{module.__name__}.{name} is set at {where(site)}"
+    if module is builtins:
+        raise OutsideModel(
+            f"{what}: all code of this process would see it, the explorer too. Put the name into the module that "
+            f"uses it: setattr(module, {name!r}, ...), or mock.patch('module.{name}', create=True)"
+        )
+    ex.search.unseen[f"{what}: the module is not observed"] = None
+    if sys.modules.get(module.__name__) is module:
+        ex.stored_outside.append((module, name, vars(module).get(name, ABSENT)))
 
 
 ATTRIBUTE_NAMES = "names of attributes"

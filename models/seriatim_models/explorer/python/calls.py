@@ -25,6 +25,7 @@ from seriatim_models.explorer.python.accesses import (
     LAZY,
     MARK,
     STATEFUL,
+    before_load,
     before_store,
     changes_process,
     contents,
@@ -36,6 +37,7 @@ from seriatim_models.explorer.python.accesses import (
     library,
     look_inside,
     made_for_class,
+    member,
     named,
     needs_logging,
     now,
@@ -78,6 +80,7 @@ from seriatim_models.explorer.python.iterations import (
     resumed,
 )
 from seriatim_models.explorer.python.places import (
+    CLASS,
     CONTAINER,
     IMMUTABLE,
     INSTANCE,
@@ -85,6 +88,7 @@ from seriatim_models.explorer.python.places import (
     NATIVE,
     OPAQUE,
     PLAIN,
+    TUPLE,
     VALUE,
     VIEW,
     elements,
@@ -106,6 +110,10 @@ SLOT_METHODS = {
     "__delete__": "__delattr__",
 }
 """Methods of what stands for a slot in a class, and those of the object that do the same."""
+
+
+ATTRIBUTED = (INSTANCE, CLASS, VALUE, TUPLE)
+"""Kinds of objects whose attributes are all that C code keeps for a program."""
 
 
 COMPARING = frozenset(("index", "count", "remove", "sort", "__eq__", "__contains__", "__repr__"))
@@ -433,7 +441,9 @@ def _call_method(
         return library.resume(owner, function, args, site)
     if what in (CONTAINER, OPAQUE, VIEW):
         return _call_container(ex, owner, name, function, args, kwargs, site)
-    if what == INSTANCE and name in ("__setattr__", "__delattr__", "__getattribute__"):
+    if what in ATTRIBUTED and name in ("__setattr__", "__delattr__", "__getattribute__"):
+        if name == "__getattribute__" and args == ("__dict__",) and what != CLASS:
+            return library.attribute_dict(owner, site)
         _before_slot(ex, name, owner, args, site)
         return function(*args, **kwargs)
     if type(owner) is types.MemberDescriptorType and args and name in SLOT_METHODS:
@@ -461,7 +471,7 @@ def _before_slot(ex: PythonExecution, name: str, obj: Any, args: Any, site: int)
     if thread is None or not args:
         return
     if name == "__getattribute__":
-        ex.touch(thread, record_of(ex, obj, site), args[0], False, site)
+        before_load(ex, thread, obj, args[0], member(type(obj), args[0]), site)
     else:
         if len(args) > 1:
             named(ex, args[1], site)

@@ -68,6 +68,10 @@ def _forget(records: dict[int, ObjectRecord], key: int, _: object) -> None:
     records.pop(key, None)
 
 
+ABSENT = object()
+"""What stands for a name that was not there."""
+
+
 BROUGHT: dict[str, frozenset[str]] = {}
 """What the import of each real module by an execution has imported in this process."""
 
@@ -179,6 +183,9 @@ class PythonExecution(Execution):
     rounds: LoopRounds | None
     """What decides whether a round of a loop changes anything; None if no loop is known that waits."""
 
+    stored_outside: list[tuple[types.ModuleType, str, object]]
+    """What the program has put into modules that all executions share: module, name, and what was there."""
+
     steps_show_all_state = False  # a loop may count in what no other thread sees
 
     __slots__ = (
@@ -211,6 +218,7 @@ class PythonExecution(Execution):
         "seen",
         "step_clocks",
         "steps_of",
+        "stored_outside",
         "time_at",
         "timed",
         "views",
@@ -264,7 +272,7 @@ class PythonExecution(Execution):
         self.coroutines: list[tuple[Any, int]] = []
         """Each coroutine that was made, and where."""
         self.failed_futures: list[Any] = []
-        self.loops: list[Any] = []
+        self.loops, self.stored_outside = list[Any](), []
         super().__init__(*args, **kwargs)
         self.search: Search = self.program.search  # type: ignore[attr-defined]
         promoted = self.search.promoted
@@ -280,6 +288,11 @@ class PythonExecution(Execution):
                 except BaseException:  # whatever a program does in `finally`
                     continue
                 break
+        for module, name, before in reversed(self.stored_outside):
+            if before is not ABSENT:
+                setattr(module, name, before)
+            elif name in vars(module):
+                delattr(module, name)
         # What refers to the execution again and again would wait for the garbage collector.
         for record in list(self.records.values()):  # a generator that dies takes its own away
             record.places.clear()
@@ -289,6 +302,7 @@ class PythonExecution(Execution):
         for kept in (
             self.coroutines, self.failed_futures, self.loops, self.records, self.heads, self.looking, self.importing,
             self.modules, self.clocks, self.views, self.derived, self.finalizers, self.at_exit,
+            self.stored_outside,
         ):  # fmt: skip
             kept.clear()
 

@@ -41,11 +41,12 @@ import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
-from seriatim_models.explorer.model.guard import lifted
+from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.model.guard import lifted, place
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python import accesses
 from seriatim_models.explorer.python.accesses import library, named, no_program, now, record_of
@@ -274,6 +275,26 @@ def attributes(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: i
         ex.opaque(thread, record_of(ex, obj, site), "__dict__", site)
         return obj.__dict__
     return AttributeDict(obj, site)
+
+
+class Cells(tuple[types.CellType, ...]):
+    """`function.__closure__` of a function that is observed: its cells are not those of its source."""
+
+    __slots__ = ()
+
+    def _refuse(self, *of: object) -> NoReturn:
+        raise OutsideModel(
+            f"a cell of __closure__ (at {place(sys._getframe(1))}): those of a function that is observed are not those "
+            "of its source. Let an inner function read or bind the variable (`nonlocal`)"
+        )
+
+    __getitem__ = __iter__ = _refuse
+
+
+def closure(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`function.__closure__`, which may be given to another function, and not be looked into."""
+    cells = obj.__closure__
+    return cells if cells is None or accesses.MARK not in obj.__globals__ else Cells(cells)
 
 
 def reduced(state: Any, obj: Any, site: int) -> Any:
@@ -633,6 +654,7 @@ def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
     if module is copy:
         kept = space["_deepcopy_dispatch"]
         space["_deepcopy_dispatch"] = {**kept, AttributeDict: space["_deepcopy_dict"]}
+        space["_copy_dispatch"] = {**space["_copy_dispatch"], AttributeDict: AttributeDict.copy}
     twins: dict[str, Any] = {}
     for name, value in own.items():
         made = space.get(name)
@@ -729,7 +751,12 @@ def weak_containers(ref: type) -> dict[str, Any]:
 READERS = frozenset(("json", "textwrap", "traceback"))
 """Modules whose functions read what they are given, and keep nothing of it."""
 
-library.members = {accesses.CACHED: cached_property, accesses.ATTRIBUTES: attributes}
+library.members = {
+    accesses.CACHED: cached_property,
+    accesses.ATTRIBUTES: attributes,
+    accesses.CLOSURE: closure,
+}
+library.attribute_dict = AttributeDict
 library.resume = resume
 library.resumptions = Resumptions
 library.read_deeply = read_deeply

@@ -116,6 +116,18 @@ def _kind_of(kind: type) -> int:
     return OPAQUE if any(keeps_state(base) for base in kind.__mro__) else INSTANCE
 
 
+def keeps_attributes(kind: type) -> bool:
+    """Whether objects of a class made from an unchanging one of C may be given attributes: `class Name(str): ...`."""
+    if not kind.__flags__ & HEAP_TYPE or kind in UNCHANGING:
+        return False
+    return kind.__dictoffset__ != 0 or any(
+        isinstance(value, types.MemberDescriptorType)
+        for base in kind.__mro__
+        if not written_in_c(base)
+        for value in vars(base).values()
+    )
+
+
 STATELESS_BASES = (object, BaseException, types.GenericAlias)
 """Classes of C that keep nothing of their own which a program changes by their methods."""
 

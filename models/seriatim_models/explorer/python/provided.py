@@ -228,7 +228,9 @@ class Modules(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         ex = now.execution
-        found = self._real(name) if ex is None else ex.modules.get(name) or self._real(name)
+        if ex is not None and name in ex.modules:
+            return ex.modules[name]  # None: the program has forbidden the import
+        found = self._real(name)
         if found is None:
             raise KeyError(name)
         return found
@@ -249,8 +251,9 @@ class Modules(MutableMapping[str, Any]):
 
     def __delitem__(self, name: str) -> None:
         ex, _ = here()
-        if ex.modules.pop(name, None) is None:
+        if name not in ex.modules:
             raise KeyError(name)
+        del ex.modules[name]
 
     def __iter__(self) -> Iterator[str]:
         ex = now.execution

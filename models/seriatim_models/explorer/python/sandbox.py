@@ -272,6 +272,8 @@ class Sandbox:
                 # The interpreter would let this thread wait.
                 self.search.unseen[f"two threads import {name} at once"] = None
             return module
+        if name in ex.modules:
+            raise ModuleNotFoundError(f"import of {name} halted; None in sys.modules", name=name)
         return self._load(ex, name)
 
     def _load(self, ex: PythonExecution, name: str) -> Any:
