@@ -14,11 +14,14 @@ RIGHT = {
     # How many traces: those of the program in which each loop has its last round alone, one blocking read.
     "flag": 1, "polled": 1, "closure": 1, "locked": 1, "spin_lock": 2, "empty_queue": 1, "tried": 1,
     "under_a_lock": 1, "as_many": 2, "alive": 1, "all_done": 1, "popped": 1, "event": 1, "future": 1,
-    "taken_over": 1, "peterson": 8, "daemon": 1,
+    "taken_over": 1, "peterson": 8, "daemon": 1, "counted_without_end": 1, "repeated_without_end": 1,
+    "asked_until_it_is_so": 1,
 }  # fmt: skip
 READS = "reads .*{}, which nobody changes any more"
 WRONG = {
     "never_set": r"main waits for ever: the loop at waiting.py:\d+ " + READS.format("Box.ready"),
+    "never_counted": READS.format("Box.ready"),
+    "never_asked_with_success": READS.format("Box.ready"),
     "too_early": "assert box.value == 1",
     "for_each_other": "a livelock: these loops wait for each other",
     "dekker_that_never_yields": "a livelock: these loops wait for each other",
@@ -31,6 +34,10 @@ WRONG = {
     "bounded_in_a_class": "assert Box.total < 8",
     "bounded_in_a_local": "assert mine.tries < 8",
     "bounded_by_a_generator": "assert next",
+    "bounded_by_its_own_count": "assert tries < 8",
+    "bounded_by_repetition": "assert not late",
+    "counted_by_two": "assert next",
+    "looks_at_its_variables": "assert names",
     "looked_at_from_outside": "assert not seen.ready",
 }
 ENDS_BY_ITSELF = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import random
 import threading
@@ -234,6 +235,42 @@ def daemon() -> None:
     box.value = 1
 
 
+def counted_without_end() -> None:
+    box = Box()
+    thread = threading.Thread(target=setattr, args=(box, "ready", True))
+    thread.start()
+    for _ in itertools.count():
+        if box.ready:
+            break
+        time.sleep(0.01)
+    thread.join()
+
+
+def repeated_without_end() -> None:
+    lock, box = threading.Lock(), Box()
+
+    def wait() -> None:
+        for _ in itertools.repeat(None):
+            with lock:
+                if box.ready:
+                    return
+
+    def publish() -> None:
+        with lock:
+            box.ready = True
+
+    run(wait, publish)
+
+
+def asked_until_it_is_so() -> None:
+    box = Box()
+    thread = threading.Thread(target=setattr, args=(box, "ready", True))
+    thread.start()
+    for _ in iter(box.is_ready, True):
+        time.sleep(0.01)
+    thread.join()
+
+
 # -- wrong ------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +280,23 @@ def never_set() -> None:
     thread.start()
     while not box.ready:
         time.sleep(0.01)
+
+
+def never_counted() -> None:
+    box = Box()
+    thread = threading.Thread(target=setattr, args=(box, "value", 1))
+    thread.start()
+    for _ in itertools.count():
+        if box.ready:
+            break
+
+
+def never_asked_with_success() -> None:
+    box = Box()
+    thread = threading.Thread(target=setattr, args=(box, "value", 1))
+    thread.start()
+    for _ in iter(box.is_ready, True):
+        pass
 
 
 def too_early() -> None:
@@ -390,6 +444,59 @@ def bounded_by_a_generator() -> None:
         pass
     thread.join()
     assert next(tries, 8) < 8
+
+
+def bounded_by_its_own_count() -> None:
+    box = Box()
+    thread = threading.Thread(target=setattr, args=(box, "ready", True))
+    thread.start()
+    for tries in itertools.count():
+        if box.ready or tries > 7:
+            break
+    thread.join()
+    assert tries < 8
+
+
+def bounded_by_repetition() -> None:
+    box, late = Box(), []
+
+    def wait() -> None:
+        for _ in itertools.repeat(None):
+            if box.ready:
+                return
+
+    def try_often() -> None:
+        for _ in itertools.repeat(None, 8):
+            if box.ready:
+                return
+        late.append(True)
+
+    run(wait, try_often, lambda: setattr(box, "ready", True))
+    assert not late
+
+
+def counted_by_two() -> None:
+    """Where the iterator stands is seen, for somebody else has it, too."""
+    box, numbers = Box(), itertools.count()
+    thread = threading.Thread(target=setattr, args=(box, "ready", True))
+    thread.start()
+    for _ in numbers:
+        if box.ready:
+            break
+    thread.join()
+    assert next(numbers) < 8
+
+
+def looks_at_its_variables() -> None:
+    box, names = Box(), {}
+    thread = threading.Thread(target=setattr, args=(box, "ready", True))
+    thread.start()
+    for tries in itertools.count():  # noqa: B007 - read by `locals`
+        names = locals()
+        if box.ready or names["tries"] > 7:
+            break
+    thread.join()
+    assert names["tries"] < 8
 
 
 def until_a_deadline() -> None:

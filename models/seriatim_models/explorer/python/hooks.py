@@ -37,7 +37,7 @@ from seriatim_models.explorer.python.containers import (
 from seriatim_models.explorer.python.execution import LIFETIMES
 from seriatim_models.explorer.python.iterations import Scoped, ScopedAsync, for_
 from seriatim_models.explorer.python.matching import match_class, match_mapping, match_sequence
-from seriatim_models.explorer.python.waiting_loops import Loop, going_round
+from seriatim_models.explorer.python.waiting_loops import Loop, endless, going_round
 
 
 def stable_hash(obj: Any) -> int:
@@ -90,7 +90,7 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
 
 
 def loop(site: int, *names: str) -> Loop | None:
-    """A `while` begins, which binds these variables."""
+    """A loop begins, which binds these variables."""
     ex = now.execution
     return None if ex is None or ex.current is None else Loop(ex, site, names)
 
@@ -133,7 +133,7 @@ HOOKS: dict[str, Any] = {
         "spread": spread, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
-        "loop": loop, "round": going_round, "scoped": Scoped, "scoped_async": ScopedAsync,
+        "loop": loop, "round": going_round, "endless": endless, "scoped": Scoped, "scoped_async": ScopedAsync,
         "with_lookups": lambda method: with_lookups(method, method.__name__),
     }.items()
 }  # fmt: skip

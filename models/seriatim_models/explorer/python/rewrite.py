@@ -34,6 +34,7 @@ from seriatim_models.explorer.python.scopes import (
     ScopeFinder,
     bound_first,
     bound_in,
+    may_have_no_end,
     suspends,
 )
 
@@ -65,6 +66,9 @@ UNTOUCHED_CALLS = frozenset(
      "range", "__import__")
 )  # fmt: skip
 """Built-in functions that need the frame of their caller, or look at no contents."""
+
+LOOKS_AT_VARIABLES = ("locals", "vars", "dir", "eval", "exec")
+"""Built-in functions that see the variables of their caller."""
 
 INPLACE = {
     ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv", ast.FloorDiv: "ifloordiv",
@@ -655,17 +659,27 @@ class Rewriter(ast.NodeTransformer):
 
     # -- statements with a target or a condition -------------------------------------------------------
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """`for x in a`."""
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        """`for x in a`; if it has no end, its rounds are looked at as those of a `while`."""
+        begun = self._begun(node) if self._waits(node) and may_have_no_end(node.iter) else None
         node.iter = self.iterated(node.iter)
-        return self._looped(node)
+        if begun is None:
+            return self._looped(node)
+        name = ast.Name(begun.targets[0].id, ast.Load())  # type: ignore[attr-defined]
+        call = ast.Call(ast.Name("__s_endless__", ast.Load()), [name, node.iter], [])
+        node.iter = ast.copy_location(call, node.iter)
+        return [begun, self._looped(node)]
+
+    def _waits(self, node: ast.For | ast.While) -> bool:
+        """Whether the rounds of a loop are looked at."""
+        return self.scope.kind == "function" and not self.of_library and not suspends(node)
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
         """`async for x in a`: methods of `a` run."""
         node.iter = self.visited(node.iter)
         return self._looped(node)
 
-    def _looped(self, node: ast.For | ast.AsyncFor) -> ast.AST:
+    def _looped(self, node: ast.For | ast.AsyncFor) -> ast.For | ast.AsyncFor:
         after: list[ast.stmt] = []
         node.target = self.plain(node.target, after, node)
         node.body = [*after, *self.block(node.body)]
@@ -674,8 +688,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
         """`while a`; its rounds are looked at, see `waiting_loops`."""
-        looked_at = self.scope.kind == "function" and not self.of_library and not suspends(node)
-        begun = self._begun(node) if looked_at else None
+        begun = self._begun(node) if self._waits(node) else None
         node.test = self.read(node.test)
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         if begun is None:
@@ -685,9 +698,14 @@ class Rewriter(ast.NodeTransformer):
         node.test = ast.copy_location(ast.BoolOp(ast.And(), [head, node.test]), node.test)
         return [begun, node]
 
-    def _begun(self, node: ast.While) -> ast.Assign:
-        """A statement that begins a loop, with the names of the variables that it binds."""
-        names = bound_in(node) if self.guarded else bound_in(node) - bound_first(node)
+    def _begun(self, node: ast.For | ast.While) -> ast.Assign:
+        """A statement that begins a loop, with the names of the variables that it binds and that somebody reads."""
+        names = bound_in(node)
+        if isinstance(node, ast.For):
+            if self.scope.used.isdisjoint(LOOKS_AT_VARIABLES):
+                names &= self.scope.used
+        elif not self.guarded:
+            names -= bound_first(node)
         call = self.hook("loop", node)
         call.args = [call.args[-1], *map(ast.Constant, sorted(names))]
         return ast.copy_location(ast.Assign([ast.Name(self.temporary(), ast.Store())], call), node)

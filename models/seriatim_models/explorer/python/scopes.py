@@ -256,7 +256,16 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
             yield from _inside(child)
 
 
-def suspends(loop: ast.While) -> bool:
+def may_have_no_end(elements: ast.expr) -> bool:
+    """Whether what a `for` goes through looks as if it had no end, and were made for this loop alone."""
+    if not isinstance(elements, ast.Call):
+        return False
+    called = elements.func
+    name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+    return name in ("count", "repeat") or (name == "iter" and len(elements.args) == 2)
+
+
+def suspends(loop: ast.For | ast.While) -> bool:
     """Whether others may run in the thread of a loop while it is in there: it yields or awaits."""
     waits = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
     return any(
@@ -265,7 +274,7 @@ def suspends(loop: ast.While) -> bool:
     )
 
 
-def bound_in(loop: ast.While) -> set[str]:
+def bound_in(loop: ast.For | ast.While) -> set[str]:
     """The names that a loop binds or deletes."""
     names: set[str] = set()
     for node in _inside(loop):

@@ -18,7 +18,9 @@ alone, one blocking read.
 again, as `queue.Queue.empty` does, if no thread of the program looks at locks without waiting for them; change objects
 that it has made itself. Anything else is a change: a store, a notify, a look at the clock, a random number, a
 generator that goes on, C code that is not known to only read. So a loop with a deadline, or one that counts its
-rounds, is run as it is written. A loop with `yield` or `await` in it is not looked at.
+rounds, is run as it is written. A `for` over what has no end (`itertools.count()`, `repeat(x)`, `iter(f, x)`, made
+for it) is such a loop, too: how far it has come nobody knows, if nobody reads its variable. A loop with `yield` or
+`await` in it is not looked at.
 
 A strategy that draws schedules lets the thread go on once a place has changed, and so does a replay.
 Time that the left out rounds would have slept does not pass.
@@ -26,8 +28,11 @@ Time that the left out rounds would have slept does not pass.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from seriatim_models.explorer.model.operations import (
@@ -92,7 +97,7 @@ class LoopRounds:
         self.changes: defaultdict[Thread, int] = defaultdict(int)
         self.noted: defaultdict[Thread, list[tuple[str, Any]]] = defaultdict(list)
         """What each thread did that may be a change: ``made``, number of an object of its own that it changed;
-        ``free``, the step in which a lock was taken that it freed; ``read``, a footprint."""
+        ``read``, a footprint."""
         self.held: defaultdict[Thread, dict[Shared, int]] = defaultdict(dict)
         self.stopped: list[NoChange] = []
 
@@ -120,7 +125,9 @@ class LoopRounds:
         elif kind == TAKES and self.neutral_locks:
             self.held[thread][op.obj] = self.ex.steps
         elif kind == FREES and op.obj in self.held[thread]:
-            self.noted[thread].append(("free", self.held[thread].pop(op.obj)))
+            del self.held[thread][
+                op.obj
+            ]  # one that was taken before the round is missed at its end
         elif kind != SLEEPS:
             self.changes[thread] += 1
 
@@ -143,9 +150,7 @@ class LoopRounds:
             and before.local.keys() == after.local.keys()
             and all(same(value, after.local[name]) for name, value in before.local.items())
             and all(
-                kind == "read"
-                or (kind == "made" and about > before.objects)
-                or (kind == "free" and about >= before.steps)
+                kind == "read" or about > before.objects
                 for kind, about in self.noted[thread][before.noted :]
             )
         )
@@ -235,7 +240,7 @@ class NoChange(LocalOperation):
 
 
 class Loop:
-    """A `while` that is being run."""
+    """A `while` that is being run, or a `for` without an end."""
 
     __slots__ = ("before", "ex", "names", "rounds", "site", "step", "within")
 
@@ -300,3 +305,39 @@ KINDS[NoChange] = SLEEPS
 def going_round(begun: Loop | None) -> bool:
     """The head of a `while`; always True."""
     return begun is None or begun.round()
+
+
+CALLED_AGAIN = type(iter(int, 1))
+"""The class of `iter(f, x)`."""
+
+
+class EndlessIteration:
+    """What a `for` goes through that has no end, and that nothing else goes through: each turn is a round of a loop."""
+
+    __s_native__ = True
+
+    def __init__(self, begun: Loop, real: Iterator[Any]) -> None:
+        self.begun = begun
+        self.real = real
+
+    def __iter__(self) -> EndlessIteration:
+        return self
+
+    def __next__(self) -> Any:
+        self.begun.round()
+        return next(self.real)
+
+
+def endless(begun: Loop | None, elements: Any) -> Any:
+    """What a `for` goes through that was written as one without an end, if it has none."""
+    if begun is None:
+        return elements
+    real = getattr(elements, "real", elements)
+    kind = type(real)
+    if kind is CALLED_AGAIN:
+        return EndlessIteration(begun, elements)
+    if kind is itertools.count or (
+        kind is itertools.repeat and operator.length_hint(real, -1) == -1
+    ):
+        return EndlessIteration(begun, real)
+    return elements
