@@ -339,6 +339,29 @@ def test_what_pytest_calls_around_a_test_is_called_in_each_execution(
     assert "pytest calls TestBetween.five around TestBetween.test_marked" in refused.stderr.str()
 
 
+def test_a_fixture_of_a_conftest_that_all_tests_get_is_refused_and_pytest_runs_it(
+    pytester: pytest.Pytester,
+) -> None:
+    """That of the folder above counts, and not the one above the root."""
+    inner = pytester.mkdir("project").joinpath("tests")
+    inner.mkdir()
+    inner.parent.joinpath("pytest.ini").write_text("[pytest]\n")
+    fixture = "import pytest\n\n@pytest.fixture(autouse=True)\ndef {}():\n    import tallied\n    tallied.total = 1\n"
+    pytester.path.joinpath("conftest.py").write_text(fixture.format("outside"))
+    inner.joinpath("tallied.py").write_text("total = 0\n")
+    inner.joinpath("test_it.py").write_text(
+        "import threading, pytest, tallied\n\n@pytest.mark.explore\ndef test_all():\n"
+        "    thread = threading.Thread(target=list)\n    thread.start()\n    thread.join()\n"
+    )
+    found = pytester.run(*COMMAND, "check", "project/tests/test_it.py::test_all")
+    assert found.ret == 0, found.stderr.str()
+    inner.parent.joinpath("conftest.py").write_text(fixture.format("counted"))
+    refused = pytester.run(*COMMAND, "check", "project/tests/test_it.py::test_all")
+    assert refused.ret == 2
+    assert "project/conftest.py:4: pytest calls counted around test_all" in refused.stderr.str()
+    assert "mark it @pytest.mark.explore and run pytest --explore" in refused.stderr.str()
+
+
 def test_the_command_finds_the_modules_that_pytest_was_shown(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\npythonpath = src")
     pytester.mkdir("src").joinpath("tally.py").write_text(

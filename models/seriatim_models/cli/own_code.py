@@ -33,6 +33,18 @@ for _file in _NOWHERE:
     atexit.register(_file.close)
 
 
+ROOT_FILES = (
+    "pyproject.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "tox.ini",
+    "setup.cfg",
+    "setup.py",
+    ".git",
+)
+"""Files of which one is in the folder where pytest stops to look for `conftest.py`."""
+
+
 def is_own(name: str) -> bool:
     """Whether an argument of `check` names a file of Python and no program of the project."""
     return name.partition("::")[0].endswith(".py")
@@ -82,13 +94,28 @@ def _refusal(
                 f"{file}:{found[name].lineno}: {name} has the parameter {needed}, and a test that is explored here "
                 "takes no fixtures: pytest runs one with fixtures, parametrize or @given (`seriatim help pytest`)"
             )
-    for name, node in found.items():
-        if name.rpartition(".")[0] in ("", owner) and _is_around_all(node):
+    around = [(file, n, node) for n, node in found.items() if n.rpartition(".")[0] in ("", owner)]
+    for where, name, node in (*around, *_of_folders(Path(file))):
+        if _is_around_all(node):
             return (
-                f"{file}:{node.lineno}: pytest calls {name} around {test}, and a test that is explored here takes "
-                "no fixtures: mark it @pytest.mark.explore and run pytest --explore"
+                f"{where}:{node.lineno}: pytest calls {name} around {test}, and a test that is explored here "
+                "takes no fixtures: mark it @pytest.mark.explore and run pytest --explore"
             )
     return ""
+
+
+def _of_folders(file: Path) -> Iterator[tuple[str, str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The functions of each `conftest.py` that pytest reads for a file: of its folder and all above, up to the root."""
+    for folder in file.resolve().parents:
+        path = folder / "conftest.py"
+        with suppress(
+            OSError, SyntaxError, ValueError
+        ):  # one that pytest cannot read, it names itself
+            for name, node in _functions(ast.parse(path.read_bytes())):
+                if "." not in name:
+                    yield os.path.relpath(path), name, node
+        if any((folder / name).exists() for name in ROOT_FILES):
+            return
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
