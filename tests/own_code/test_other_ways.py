@@ -16,8 +16,9 @@ from seriatim_models.explorer.python import PythonResult
 from seriatim_workshop.crosscheck.own_code import result_of
 
 HEAD = """
-import bisect, builtins, collections, contextlib, copy, dataclasses, datetime, enum, functools, heapq, inspect, io
-import itertools, json, operator, os, random, re, string, struct, sys, threading, types, typing, weakref
+import array, bisect, builtins, collections, contextlib, copy, dataclasses, datetime, enum, functools, heapq, inspect
+import io
+import itertools, json, marshal, operator, os, random, re, string, struct, sys, threading, types, typing, weakref
 
 
 class Box:
@@ -329,6 +330,46 @@ WITHHELD = {
 }
 
 
+AS_A_DICT = (
+    # What is made of the attributes of an object that has one, `v`, which is 1.
+    ("json.dumps(vars(b))", '{"v": 1}'),
+    ("json.dumps([b], default=vars)", '[{"v": 1}]'),
+    ("json.dumps({'a': [vars(b), (vars(b),)]})", '{"a": [{"v": 1}, [{"v": 1}]]}'),
+    ("json.dumps(vars(b), indent=0)", '{\n"v": 1\n}'),
+    ("type('K', (), vars(b)).v", 1),
+    ("marshal.loads(marshal.dumps(vars(b)))", {"v": 1}),
+    ("dict.get(vars(b), 'v')", 1),
+    ("vars(b) != {'v': 1}", False),
+    ("list(reversed(vars(b)))", ["v"]),
+    ("vars(b).popitem()", ("v", 1)),
+    ("copy.copy(vars(b))", {"v": 1}),
+    ("{**vars(b)}", {"v": 1}),
+    ("{} | vars(b)", {"v": 1}),
+    ("str(vars(b))", "{'v': 1}"),
+    ("dict(vars(b).items())", {"v": 1}),
+    ("collections.OrderedDict(vars(b))['v']", 1),
+    ("types.SimpleNamespace(**vars(b)).v", 1),
+    ("'%(v)s' % vars(b)", "1"),
+    ("'{v}'.format_map(vars(b))", "1"),
+)
+MADE_OF_A_LIST = (
+    "array.array('i', c)[0]",
+    "bytes(c)[0]",
+    "bytearray(c)[0]",
+    "tuple(c)[0]",
+    "collections.deque(c)[0]",
+    "list(itertools.islice(c, 1))[0]",
+    "list(itertools.accumulate(c))[0]",
+    "list(itertools.pairwise(c))[0][0]",
+    "list(itertools.chain(c, c))[0]",
+    "json.dumps(c)",
+    "random.Random(1).sample(c, 2)",
+    "struct.pack('2B', *c)",
+    "heapq.nsmallest(2, c)",
+    "types.SimpleNamespace(c=c).c[0]",
+)
+
+
 def indented(text: str, by: int) -> str:
     return "\n".join(" " * by + line for line in text.split("\n"))
 
@@ -373,6 +414,52 @@ def test_what_is_half_changed_is_seen_and_under_a_lock_it_is_not(name: str, tmp_
     assert racing.verdict == "violated", racing.why
     locked = checked(seen(SEEN[name], True), tmp_path, f"whole_{name}")
     assert locked.verdict == "ok", locked.why
+
+
+@pytest.mark.parametrize("case", range(len(AS_A_DICT)))
+def test_the_attributes_of_an_object_are_a_dict_for_all_code(case: int, tmp_path: Path) -> None:
+    made, wanted = AS_A_DICT[case]
+    text = (
+        f"{HEAD}def test():\n    b = Box()\n    del b.value\n    b.v = 1\n"
+        f"    run(list, list)\n    found = {made}\n    assert found == {wanted!r}, found\n"
+    )
+    result = checked(text, tmp_path, f"attributes_{case}")
+    assert result.verdict == "ok", result.why
+
+
+@pytest.mark.parametrize("case", range(len(AS_A_DICT)))
+def test_who_makes_something_of_all_attributes_reads_them(case: int, tmp_path: Path) -> None:
+    made = AS_A_DICT[case][0]
+    text = (
+        f"{HEAD}def test():\n    b, seen = Box(), []\n    del b.value\n    b.v = 1\n"
+        f"    def change():\n        b.v = 5\n    run(change, lambda: seen.append({made}))\n"
+        f"    assert '5' not in repr(seen) and True not in seen\n"
+    )
+    result = checked(text, tmp_path, f"read_{case}")
+    if made != "list(reversed(vars(b)))":  # the name alone
+        assert result.verdict == "violated", result.why
+
+
+@pytest.mark.parametrize("case", range(len(MADE_OF_A_LIST)))
+def test_what_c_makes_of_a_list_reads_it_when_it_is_made(case: int, tmp_path: Path) -> None:
+    text = (
+        f"{HEAD}def test():\n    c, seen = [3, 1], []\n    def change():\n        c[0] = 9\n"
+        f"    def look():\n        seen.append({MADE_OF_A_LIST[case]})\n    run(change, look)\n"
+        f"    c[0] = 3\n    assert seen[0] == {MADE_OF_A_LIST[case]}\n"
+    )
+    result = checked(text, tmp_path, f"made_{case}")
+    assert result.verdict == "violated", result.why
+
+
+def test_attributes_that_two_objects_share_are_said(tmp_path: Path) -> None:
+    text = (
+        f"{HEAD}class Shared:\n    all = {{}}\n    def __init__(self):\n        self.__dict__ = Shared.all\n\n"
+        "def test():\n    Shared().n = 0\n    def add():\n        s = Shared()\n        s.n += 1\n    run(add, add)\n"
+        "    assert Shared().n == 2\n"
+    )
+    result = checked(text, tmp_path, "shared_attributes")
+    assert result.verdict != "ok"
+    assert "all attributes of Shared are replaced at shared_attributes.py:" in result.why
 
 
 @pytest.mark.parametrize("name", WITHHELD)

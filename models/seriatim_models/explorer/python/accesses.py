@@ -205,6 +205,8 @@ class _Library:
     """How CACHED, ATTRIBUTES and CLOSURE are read."""
     attribute_dict: Callable[[Any, int], Any]
     """`kept_inside.AttributeDict`."""
+    plain: Callable[[Any], Any]
+    """A dict of its own for one of these, for C code that looks into it."""
     resume: Callable[[Any, Callable[..., Any], tuple[Any, ...], int], Any]
     resumptions: Callable[[Any, int], Any]
     read_deeply: Callable[..., None]
@@ -381,6 +383,9 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         touch_contents(obj, True, site)
     elif is_a == ATTRIBUTES:
         ex.opaque(thread, record_of(ex, obj, site, True), name, site)
+        # Another object, or its own items, may be the same dict.
+        what = f"all attributes of {label_of(obj, site)} are replaced at {where(site)}"
+        ex.search.unseen[what] = None
 
 
 def _stored_outside(ex: PythonExecution, module: types.ModuleType, name: str, site: int) -> None:
@@ -422,6 +427,8 @@ def set_(value: Any, obj: Any, name: str, site: int) -> None:
         if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
             value.call_it(f"{type(obj).__qualname__}.{name}")
         before_store(ex, thread, obj, name, site)
+        if name == "__dict__" and type(value) is library.attribute_dict:
+            value = value._real
     setattr(obj, name, value)
 
 

@@ -331,6 +331,7 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
     if module not in ONLY_LOOK:
         ex.changes(ex.current)
     if module not in OBSERVED_C:
+        args = tuple(map(library.plain, args))
         _unobserved_c(ex, function, args, kwargs, site)
     in_one_go(ex, (*args, *kwargs.values()), site)
     # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
@@ -483,6 +484,8 @@ def _call_descriptor(ex: PythonExecution, function: Any, args: Any, kwargs: Any,
     if not args:
         return function(*args, **kwargs)
     owner, name = args[0], function.__name__
+    if type(owner) is library.attribute_dict:
+        return getattr(owner, name)(*args[1:], **kwargs)
     bound = (
         function.__get__(owner, type(owner)) if isinstance(owner, function.__objclass__) else None
     )
@@ -505,11 +508,11 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
     if kind in LAZY:
         return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):
-        return kind(*args, **kwargs)
+        return kind(*map(library.plain, args), **kwargs)
     args = resumed(kind.__name__, args, site)
     if kind in GETTERS:
         ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
-    if not kind.__flags__ & (1 << 9):
+    if written_in_c(kind) and kind is not functools.partial:
         if args or kwargs:
             return _call_class_of_c(ex, kind, args, kwargs, site)
     elif kind.__init__ is logging.Handler.__init__ and kind.__module__ == "logging":

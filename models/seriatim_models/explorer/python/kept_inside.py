@@ -169,7 +169,19 @@ class AttributeDict(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self._all() == (other._all() if isinstance(other, AttributeDict) else other)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = None  # as of a dict
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._named()))
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take the last attribute away."""
+        for name in reversed(list(self._named())):
+            return name, self.pop(name)
+        raise KeyError("popitem(): dictionary is empty")
 
     def __repr__(self) -> str:
         return repr(self._all())
@@ -195,6 +207,31 @@ class AttributeDict(dict[str, Any]):
     def items(self) -> Any:
         """Names and values."""
         return LiveView(self, "items")
+
+
+def owners(value: Any, depth: int = 8) -> Iterator[Any]:
+    """The objects whose attributes, as a dict, are in lists, tuples and dicts that C code goes through."""
+    if type(value) is AttributeDict:
+        yield value._obj
+        value = value._real
+    inner = value.values() if isinstance(value, dict) else value
+    if depth and isinstance(value, list | tuple | dict):
+        for element in tuple(inner):
+            yield from owners(element, depth - 1)
+
+
+def plain(value: Any, depth: int = 8) -> Any:
+    """What C code goes through that looks into a dict itself: an `AttributeDict` has no items of its own.
+
+    It was announced before; all that holds none is left as it is.
+    """
+    if not depth or not any(True for _ in owners(value, depth)):
+        return value
+    if type(value) is AttributeDict:
+        value = value._real
+    if isinstance(value, dict):
+        return {name: plain(element, depth - 1) for name, element in value.items()}
+    return [plain(element, depth - 1) for element in value]
 
 
 class LiveView:
@@ -689,13 +726,13 @@ class EncoderOfC:
 
     def __call__(self, value: Any, level: int) -> Any:
         self._given = value
-        read_deeply((value,), 0)
-        return self._real(value, level)
+        read_deeply((value, *owners(value)), 0)
+        return self._real(plain(value), level)
 
     def _called_back(self, value: Any) -> Any:
         result = library.call(self._default, 0, value)
-        read_deeply((self._given, result), 0)
-        return result
+        read_deeply((self._given, result, *owners(result)), 0)
+        return plain(result)
 
 
 def _without_dunders(module: types.ModuleType) -> dict[str, Any]:
@@ -757,6 +794,7 @@ library.members = {
     accesses.CLOSURE: closure,
 }
 library.attribute_dict = AttributeDict
+library.plain = lambda value: value.copy() if type(value) is AttributeDict else value
 library.resume = resume
 library.resumptions = Resumptions
 library.read_deeply = read_deeply
