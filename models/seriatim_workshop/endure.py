@@ -76,6 +76,12 @@ LONG = 300.0
 """Seconds from which on memory and delay are judged: before, Java's heap still grows to its working size."""
 JUDGED = re.compile(rb"^batch \d+: ([\d,]+) files?,", re.MULTILINE)
 """What a stream says after each batch: files so far."""
+WORKER = b"\0pyspark.daemon\0"
+"""An argument of them, and of no other process: the command line of Spark's Java says pyspark, too."""
+SURVIVED = re.compile(
+    rb"^batch \d+: ([\d,]+) tasks? made again whose worker was lost", re.MULTILINE
+)
+"""What it says after a batch of which workers were lost: tasks."""
 TAIL = 2**20
 """Bytes at the end of what it said in which the last of these lines is looked for."""
 MATRIX = ("matrix", "pull", "--depth", "2", "--jobs", "2")
@@ -131,11 +137,11 @@ class Disturbed:
         return found
 
     def workers(self) -> list[int]:
-        """Those of them that are Python workers of Spark."""
+        """Those of them that are Python workers of Spark, or its daemon, of which these are forks."""
         found = []
         for pid in self.processes():
             with contextlib.suppress(OSError):
-                if b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if WORKER in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append(pid)
         return found
 
@@ -205,6 +211,8 @@ class Endurance(Disturbed):
         """Seconds since the beginning, and seconds of events that came and were not judged."""
         self.judged = 0
         """Files, as far as it said so."""
+        self.survived = 0
+        """Tasks that it made again, as it said."""
         self.begun = time.monotonic()
         stream = ["stream", str(self.source), "--out", str(self.out), "--lateness", "3600"]
         stream += ["--every", "0.5"]
@@ -212,6 +220,7 @@ class Endurance(Disturbed):
 
     def begin(self, *more: str) -> None:
         """Begin it; without anything else it does not end by itself."""
+        self.count_survived()
         super().begin(*(more or ("--idle", "36000")))
 
     def measure(self, fed: int) -> None:
@@ -231,6 +240,12 @@ class Endurance(Disturbed):
         with self.samples.open("a", encoding="utf-8") as file:
             file.write(f"{now:.1f},{mib:.0f},{self.behind[-1][1]:g}\n")
 
+    def count_survived(self) -> None:
+        """Count the tasks that the stream made again since it was begun, before its log is begun anew or in the end."""
+        if self._log.exists():
+            found = SURVIVED.findall(self._log.read_bytes())
+            self.survived += sum(int(tasks.replace(b",", b"")) for tasks in found)
+
     def go_on(self) -> None:
         """Begin it again if it ended, as where a worker was killed. Raises `SystemExit` if not by a sentence."""
         if (ended := self.process.poll()) is not None:
@@ -242,6 +257,7 @@ class Endurance(Disturbed):
         self.begin("--once")
         if self.process.wait() != 1:  # violations were planted
             sys.exit(f"the stream ended with {self.process.returncode}: {self.said()}")
+        self.count_survived()
 
 
 def runs_of(seconds: float) -> int:
@@ -393,6 +409,7 @@ def endure(folder: Path, seconds: float, rate: int, seed: int) -> Figures:
         "seconds": seconds,
         "events": events,
         "faults": dict(run.faults),
+        "tasks made again whose worker was lost": run.survived,
         "full disk": "tried" if disk is not None else "needs Linux and root",
         "most MiB": round(max(m for _, m in run.memory)),
         "MiB in the second quarter": round(in_quarter(run.memory, 1)),

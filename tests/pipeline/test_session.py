@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.pipeline import session
+
 from .test_java import fake_java
 
 pytest.importorskip("pyspark")
@@ -108,3 +110,14 @@ def test_rejects_a_log_that_cannot_be_opened(tmp_path: Path) -> None:
         SERIATIM_SPARK_LOG=str(tmp_path),
     )
     assert "PipelineError: SERIATIM_SPARK_LOG: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("master", "attempting"),
+    [
+        ("local", "local[1,4]"), ("local[*]", "local[*,4]"), ("local[3]", "local[3,4]"),
+        ("local[2,1]", "local[2,1]"), ("spark://host:7077", "spark://host:7077"), ("local-cluster[2,1,512]",) * 2,
+    ],
+)  # fmt: skip
+def test_a_task_is_attempted_as_often_as_in_a_cluster(master: str, attempting: str) -> None:
+    assert session.attempting(master) == attempting

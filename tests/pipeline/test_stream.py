@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from seriatim_models.history import Event, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths
 from seriatim_models.pipeline.audit import tables
-from seriatim_models.properties.base import Verdict, WholeHistory
+from seriatim_models.properties.base import Verdict, Violations, WholeHistory
 from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import first_events
@@ -367,6 +368,45 @@ def test_what_a_property_of_ones_own_raises_in_a_worker_is_a_sentence(
     said = " ".join(capsys.readouterr().err.split())
     assert "in map of a property of yours: SystemExit: 0" in said
     assert "Traceback" not in said
+
+
+class KillsItsWorker(WholeHistory):
+    """Ends the process that judges by it, once in each folder of `SERIATIM_KILLS` that is there."""
+
+    id = "KILLS"
+    sentence = "Nothing is judged."
+    source = "this file"
+    kind = "safety"
+    reads = frozenset({"publish"})
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def cases(self, events: list[Event], bad: Violations) -> int:
+        for mark in sorted(Path(self.folder).iterdir()):
+            mark.rmdir()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return len(events)
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+def test_a_killed_worker_costs_its_task_and_no_more(spark: Any, tmp_path: Path, kills: int) -> None:
+    """Spark in one process gave up after the first, and the stream ended with exit code 2."""
+    from seriatim_models.pipeline.stream.streaming import Stream
+
+    events = first_events("rabbit-classic-lockstep", 300)
+    (tmp_path / "in").mkdir()
+    write_history(tmp_path / "in" / "a.jsonl", events, Header(run="a"))
+    for n in range(kills):
+        (tmp_path / "kills" / str(n)).mkdir(parents=True)
+    seen: list[Any] = []
+    properties = [*BLACKBOX, KillsItsWorker(str(tmp_path / "kills"))]
+    Stream(spark, tmp_path / "in", tmp_path / "out", properties, on_progress=seen.append).run(
+        once=True
+    )
+    assert [p.failed for p in seen] == [kills]
+    audit_paths([tmp_path / "in"], engine="spark", properties=properties, out=tmp_path / "batch")
+    equal(tmp_path / "out", tmp_path / "batch")
 
 
 def test_rejects_a_property_whose_state_cannot_be_kept(spark: Any, tmp_path: Path) -> None:

@@ -84,8 +84,10 @@ def test_the_panel_says_what_there_is_to_know() -> None:
         "violations   none so far",
         "last batch   7, 3,000 events in 1.5 s, 7 s ago",
     ]
-    board.update(WRONG)
+    board.update(msgspec.structs.replace(PROGRESS, failed=1))
+    board.update(msgspec.structs.replace(WRONG, failed=2))
     said = drawn(board)
+    assert "workers      3 tasks made again whose worker was lost" in said
     assert "violations   1,234 so far: a P1, a P4, b P1, 1 more" in said
     assert "open queues  6 with 24 messages not delivered: unnamed 9, q5 5, q4 4, 3 more" in said
     assert "left out     5 rejected, 1 files changed after they were read, 2 waiting" in said
@@ -98,10 +100,11 @@ def test_off_a_terminal_a_line_says_it() -> None:
     file = io.StringIO()
     lines = LineView(Console(file=file, width=40))
     lines.update(PROGRESS)
-    lines.update(WRONG)
+    lines.update(msgspec.structs.replace(WRONG, failed=1))
     lines.stopping()
     assert file.getvalue().splitlines() == [
         "batch 7: 12 files, 34,567 events (1.5 s)",
+        "batch 7: 1 task made again whose worker was lost",
         "batch 7: 12 files, 34,567 events, 5 rejected, 1 files changed after they were read, 2 waiting, "
         "violated: a P1, a P4, b P1, c P8 (1.5 s)",
         stream_ui.STOPPING,

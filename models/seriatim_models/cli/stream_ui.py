@@ -63,6 +63,8 @@ class LineView:
     def update(self, progress: StreamProgress) -> None:
         wrong = f", violated: {', '.join(progress.violated)}" if progress.violated else ""
         more = "".join(f", {part}" for part in left_out(progress))
+        if progress.failed:
+            self._print(f"batch {progress.batch}: {made_again(progress.failed)}")
         self._print(
             f"batch {progress.batch}: {quantity(progress.files, 'file')}, "
             f"{quantity(progress.events, 'event')}{more}{wrong} "
@@ -85,6 +87,7 @@ class PanelView:
         self._begun = clock()
         self._latest: StreamProgress | None = None
         self._updated_at = clock()
+        self._failed = 0
         self._stopping = False
         self._live = Live(
             console=console,
@@ -103,6 +106,7 @@ class PanelView:
 
     def update(self, progress: StreamProgress) -> None:
         self._latest, self._updated_at = progress, self._clock()
+        self._failed += progress.failed
 
     def stopping(self) -> None:
         self._stopping = True
@@ -140,9 +144,16 @@ class PanelView:
                 ),
             ),
         ]
+        if self._failed:
+            rows.append(("workers", Text(made_again(self._failed), style="yellow")))
         if out := left_out(p):
             rows.insert(5, ("left out", Text(", ".join(out), style="yellow")))
         return rows
+
+
+def made_again(failed: int) -> str:
+    """In words, how many attempts at tasks failed and were made again."""
+    return f"{quantity(failed, 'task')} made again whose worker was lost"
 
 
 def left_out(p: StreamProgress) -> list[str]:

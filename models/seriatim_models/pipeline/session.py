@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -37,6 +38,12 @@ _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 _GRACE = 10.0
 """Seconds that the JVM may take to end and to take its temporary files away, once this process has ended."""
+
+ATTEMPTS = 4
+"""How often a task is attempted, so that a Python worker that is killed costs no more than its task: as often as in a
+cluster (spark.task.maxFailures), where Spark in one process gives up after the first.
+"""
+_LOCAL = re.compile(r"local(?:\[([^\],]+)\])?")
 
 _CONF = {
     "spark.log.level": "ERROR",
@@ -85,7 +92,7 @@ def session(master: str | None = None) -> SparkSession:
     # Under spark-submit the master, these settings and the JVM's streams are the submitter's business.
     if "SPARK_ENV_LOADED" in os.environ:
         return _created(SparkConf().setAppName("seriatim"), None)
-    chosen = master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]")
+    chosen = attempting(master or os.environ.get("SERIATIM_SPARK_MASTER", "local[*]"))
     # Not at the top: executors import this module, maybe from a zip, in which no file has an address.
     quiet = Path(__file__).resolve().with_name("log4j2.properties").as_uri()
     settings = _CONF | {
@@ -98,6 +105,13 @@ def session(master: str | None = None) -> SparkSession:
     conf = SparkConf().setAppName("seriatim").setMaster(chosen).setAll(list(settings.items()))
     with _opened_log() as log:
         return _created(conf, log)
+
+
+def attempting(master: str) -> str:
+    """A master that attempts each task `ATTEMPTS` times: as it is, unless it is one process and says no number."""
+    if not (local := _LOCAL.fullmatch(master)):
+        return master
+    return f"local[{local[1] or 1},{ATTEMPTS}]"
 
 
 def _opened_log() -> IO[bytes]:

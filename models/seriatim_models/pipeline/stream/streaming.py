@@ -31,6 +31,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -123,6 +124,8 @@ class UpdatedRun(msgspec.Struct, frozen=True):
     summary: RunSummary
     error: str = ""
     """Why the run's state could not be used; then `summary` is as before."""
+    failed: int = 0
+    """Attempts at this task that failed before this one, as where a worker was killed."""
 
 
 class StreamProgress(msgspec.Struct, frozen=True):
@@ -151,6 +154,8 @@ class StreamProgress(msgspec.Struct, frozen=True):
     """That the batch took."""
     lag: float | None
     """Seconds from the change of the batch's oldest file until its verdicts stood; None without a file."""
+    failed: int = 0
+    """Attempts at tasks of the batch that failed, as where a worker was killed, and were made again."""
 
 
 def update_runs(
@@ -166,6 +171,9 @@ def update_runs(
             for raw in batch["update"].to_pylist():
                 update = msgspec.json.decode(raw, type=RunUpdate)
                 updated = _updated(update, properties, files)
+                task = TaskContext.get()
+                assert task is not None, "this runs in a worker"
+                updated = msgspec.structs.replace(updated, failed=task.attemptNumber())
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([msgspec.msgpack.encode(updated)], pa.binary())], names=["updated"]
                 )
@@ -443,6 +451,7 @@ class Stream:
             )
             for n, run in enumerate(sorted(touched))
         ]
+        failed = 0
         if updates:
             rows = [(msgspec.json.encode(u).decode(),) for u in updates]
             updated = update_runs(
@@ -452,21 +461,25 @@ class Stream:
                 run_ = msgspec.msgpack.decode(bytes(row["updated"]), type=UpdatedRun)
                 if run_.error:
                     raise PipelineError(run_.error)
+                failed += run_.failed
                 state.runs[run_.summary.run] = run_.summary
         write_whole(self.out / "stream.json", msgspec.json.encode(state))
         self.state = state
         self._advanced_at = time.monotonic()
         self._publish()
         self._sweep()
-        self._report(before, files, time.monotonic() - begun)
+        self._report(before, files, time.monotonic() - begun, failed)
 
-    def _report(self, before: StreamState, files: list[tuple[str, int]], seconds: float) -> None:
+    def _report(
+        self, before: StreamState, files: list[tuple[str, int]], seconds: float, failed: int
+    ) -> None:
         """Report the progress of a batch of these files (path and change in ns) that took so many seconds."""
         if self.on_progress is not None:
             oldest = min((at for _, at in files), default=None)
             lag = None if oldest is None else max(time.time() - oldest / 1e9, 0.0)
             new = _events(self.state) - _events(before)
-            self.on_progress(self._progress(new, seconds, lag))
+            progress = self._progress(new, seconds, lag)
+            self.on_progress(msgspec.structs.replace(progress, failed=failed))
 
     def _arrivals(
         self, state: StreamState, files: Sequence[tuple[str, int]], final: bool
