@@ -173,6 +173,11 @@ def test_what_the_machine_lacks_is_a_sentence(
     class Py4JNetworkError(Exception):
         pass
 
+    class Py4JJavaError(Exception):
+        pass
+
+    called = "An error occurred while calling o8.start.\n: java.%s\n\tat x.y\n"
+    worker = '\nTraceback (most recent call last):\n  File "seriatim_models/x.py"\nKeyError: 1'
     deleted = tmp_path / "deleted"
     deleted.mkdir()
     monkeypatch.chdir(deleted)
@@ -192,6 +197,18 @@ def test_what_the_machine_lacks_is_a_sentence(
         (ImportError("cannot import name 'x'"), 70, "a fault of seriatim itself"),
         (RuntimeError("x"), 70, "a fault of seriatim itself"),
         (Py4JNetworkError("x"), 2, "its Java process has ended"),
+        (
+            Py4JJavaError(called % 'io.IOException: no "chmod"'),
+            2,
+            'off: java.io.IOException: no "chmod"',
+        ),
+        (
+            Py4JJavaError(called % "lang.OutOfMemoryError: unable to create native thread: x"),
+            2,
+            "more threads and processes than",
+        ),
+        (Py4JJavaError(called % "lang.RuntimeException: x" + worker), 70, "a fault of seriatim"),
+        (BlockingIOError(11, "Resource temporarily unavailable"), 2, "more threads and processes"),
         (UsageError("wrong"), 2, "wrong"),
         (ValueError("x"), 70, "a fault of seriatim itself"),
     ):

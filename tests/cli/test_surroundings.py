@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seriatim_models.supervisor import SUPERVISED, supervised
 
+DATA = Path(__file__).parent.parent / "data"
+Ended = subprocess.CompletedProcess[str]
 START = "from seriatim_models import start; "
 REFUSING = """
 import sys
@@ -30,7 +34,7 @@ start.main()
 
 def ended(
     code: str, *arguments: str, before: Callable[[], object] | None = None, **variables: str
-) -> subprocess.CompletedProcess[str]:
+) -> Ended:
     """How a process ends that runs this code."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -144,3 +148,127 @@ def test_little_address_space_is_a_sentence() -> None:
     process = ended(START + limit + "start.main()", "list", "profiles")
     assert process.returncode == 2, process.stderr
     assert process.stderr.startswith("seriatim: cannot be loaded: ")
+
+
+def unprivileged(code: str, *arguments: str, most: str = "unlimited", **how: Any) -> Ended:
+    """How a process ends that runs this code as a user for whom modes and limits hold, with `most` processes.
+
+    Root becomes nobody, who may read what root may: this Python and its modules may be in root's own folder.
+    """
+    begin = [sys.executable, "-P", "-c", code, *arguments]
+    if os.geteuid() == 0:
+        if (setpriv := shutil.which("setpriv")) is None:
+            pytest.skip("root can become nobody here without setpriv")
+        may = "-all,+dac_read_search"
+        become = [
+            setpriv,
+            "--securebits=+no_setuid_fixup",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ]
+        begin = [
+            *become,
+            f"--inh-caps={may}",
+            f"--ambient-caps={may}",
+            f"--bounding-set={may}",
+            *begin,
+        ]
+        if subprocess.run([*become, "true"], capture_output=True).returncode:
+            pytest.skip("root can become nobody else here")
+        if most != "unlimited":
+            begin[begin.index(sys.executable) :] = [
+                "sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"', "sh",
+                sys.executable, "-P", "-c", code, *arguments,
+            ]  # fmt: skip
+    elif most != "unlimited":
+        pytest.skip("another user has processes of his own, which count")
+    return subprocess.run(begin, capture_output=True, text=True, timeout=100, **how)
+
+
+COMMAND = START + "start.main()"
+JOBS = ("check", "two-takers", "queue-again", "--jobs", "2")
+RECORDING = str(DATA / "rabbit-classic-competing.jsonl.gz")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are counted otherwise elsewhere")
+@pytest.mark.parametrize("most", ["1", "3", "4"])
+def test_few_processes_and_threads_are_a_sentence(most: str, tmp_path: Path) -> None:
+    """At 3 the library's clearing up failed instead; at 4 it printed a traceback and waited for ever."""
+    process = unprivileged(COMMAND, *JOBS, most=most, cwd="/")
+    assert (process.returncode, process.stderr.splitlines()[-1:]) == (
+        2,
+        ["seriatim: this takes more threads and processes than this user may have"],
+    ), process.stderr
+    assert "Traceback" not in process.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits are counted otherwise elsewhere")
+def test_one_process_is_enough_to_read(tmp_path: Path) -> None:
+    """numpy's library sent itself SIGINT: the command was "interrupted", with exit code 130."""
+    (tmp_path / "a.jsonl").write_text('{"i":0,"ev":"publish","m":"a","q":"q"}\n')
+    process = unprivileged(COMMAND, "audit", str(tmp_path / "a.jsonl"), most="1", cwd="/")
+    assert process.returncode == 3, process.stderr
+    assert "interrupted" not in process.stderr
+
+
+WRITES = {
+    "show": ["show", RECORDING, "--timeline", "t.html"],
+    "matrix": ["matrix", "fair", "--depth", "0", "--jobs", "1"],
+    "conform": ["conform", "--python", "queue:Queue", "--seconds", "1"],
+    "record": ["record", "--python", "queue:Queue", "--seconds", "1", "--out", "r.jsonl"],
+    "generate": ["generate", "made", "--events", "1000"],
+    "demo": ["demo", "fair", "--svg", "d.svg"],
+    "bugs": ["bugs", "--out", "b"],
+    "vectors": ["vectors", "fill", "--folder", "v"],
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_folders_that_take_nothing_are_a_sentence(name: str, tmp_path: Path) -> None:
+    """The current folder, the home and that of temporary files, for who is not root."""
+    folders = {n: tmp_path / n for n in ("here", "home", "tmp")}
+    for folder in folders.values():
+        folder.mkdir(mode=0o555)
+    where = {"HOME": str(folders["home"]), "TMPDIR": str(folders["tmp"])}
+    process = unprivileged(COMMAND, *WRITES[name], cwd=folders["here"], env=os.environ | where)
+    assert process.returncode == 2, process.stderr
+    [sentence] = process.stderr.splitlines()
+    assert sentence.startswith("seriatim: ")
+    assert sentence.endswith(": Permission denied")
+
+
+@pytest.mark.parametrize("flag", ["-O", "-OO"])
+def test_without_assertions_nothing_is_said_to_be_well(flag: str) -> None:
+    """The assertions of the reference, and of a test of one's own, are among what is checked."""
+    for arguments in (["check", "two-takers"], ["audit", RECORDING]):
+        process = subprocess.run(
+            [sys.executable, flag, "-c", COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        assert process.returncode == 2, process.stderr
+        assert process.stderr.startswith("seriatim: Python leaves out assertions here")
+        assert process.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"HOME": None, "TMPDIR": None, "PATH": None, "LANG": "C", "PYTHONIOENCODING": "ascii"},
+        {"PYTHONWARNINGS": "error"},
+        {"TMPDIR": "/nonexistent", "HOME": "/nonexistent", "XDG_CACHE_HOME": "/dev/null"},
+    ],
+)
+def test_odd_variables_change_no_verdict(variables: dict[str, str | None]) -> None:
+    given = {**os.environ, **variables}
+    process = subprocess.run(
+        [sys.executable, "-c", COMMAND, "check", "two-takers"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={name: value for name, value in given.items() if value is not None},
+    )
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stderr

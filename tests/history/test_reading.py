@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from seriatim_models.history import (
     write_history,
 )
 from seriatim_models.history.lines import LINE_MAX
+from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline import audit_paths
 
 from .strategies import histories
@@ -280,3 +283,37 @@ def test_frames_of_zstd_one_after_another_are_one_file(tmp_path: Path) -> None:
         b"".join(zstandard.compress(lines_of({"i": i, "ev": "note"}).encode()) for i in range(3))
     )
     assert [e.i for e in read_history(path).events] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("becomes", ["shorter", "empty", "another", "a folder"])
+def test_a_file_that_becomes_another_while_it_is_read(
+    suffix: str, becomes: str, tmp_path: Path
+) -> None:
+    """What was opened is read as far as it goes; damage is said with its place."""
+    path = tmp_path / f"a{suffix}"
+    chance = random.Random(1)
+    events = [Event(i=i, ev="note", m=f"{chance.getrandbits(99):x}") for i in range(40_000)]
+    write_history(path, events, Header(run="a"))
+    read = iter(Reader(path))
+    assert isinstance(next(read), Event)
+    match becomes:
+        case "shorter" | "empty":
+            os.truncate(path, path.stat().st_size // 2 if becomes == "shorter" else 0)
+        case "another":
+            (tmp_path / "b").write_bytes(b"\x89PNG\r\n")
+            (tmp_path / "b").replace(path)
+        case _:
+            path.unlink()
+            path.mkdir()
+    n, rejected, damage = 1, 0, ""
+    try:
+        for item in read:
+            n += isinstance(item, Event)
+            rejected += isinstance(item, Rejected)
+    except HistoryError as error:
+        damage = str(error)
+    assert not damage or str(path) in damage
+    assert n <= len(events)
+    assert n == len(events) or becomes in ("shorter", "empty")
+    assert rejected <= 1

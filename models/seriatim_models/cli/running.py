@@ -35,6 +35,15 @@ NO_ROOM = re.compile("failed to map segment|[Cc]annot allocate memory")
 """What a compiled module says that finds no memory; numpy packs it into two pages of advice."""
 NAME_MAX = 4096
 """Characters of a word that is shown whole in a sentence: no path has more."""
+WITHOUT_ASSERTIONS = (
+    "Python leaves out assertions here (-O or PYTHONOPTIMIZE), and what they would find would pass for well; "
+    "run it without"
+)
+TOO_MANY = "this takes more threads and processes than this user may have"
+SPARKS = frozenset({"Py4JJavaError", "Py4JError", "PySparkException"})
+"""Classes of PySpark and py4j, which need not be installed."""
+CALLING = "An error occurred while calling "
+"""How py4j begins what Java raised: the line behind it names that."""
 
 # Taken before anything is explored: while it is, these names are refused to the program and to a handler that meets it.
 _handle, _kill = signal.signal, os.kill
@@ -150,6 +159,8 @@ def run_command(app: click.Command, arguments: Sequence[str] | None = None) -> i
                 raise UsageError(
                     f"{text_of(argument)} is not UTF-8; a file of that name needs another"
                 )
+        if sys.flags.optimize:
+            raise UsageError(WITHOUT_ASSERTIONS)
         with terminable():
             code = _main(app, arguments)
         sys.stdout.flush()
@@ -216,8 +227,10 @@ def _surroundings(error: BaseException) -> str:
         return (
             f"{text_of(str(error).removeprefix('Symlink loop from '))}: a link that leads to itself"
         )
+    if isinstance(error, BlockingIOError) and not error.filename:  # of fork
+        return TOO_MANY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return "this takes more threads and processes than this user may have"
+        return TOO_MANY
     if type(error).__name__ == "BrokenProcessPool":
         return "a process that worked for this one was killed, by somebody or for want of memory"
     if isinstance(error, FileNotFoundError) and not error.filename and _without_folder():
@@ -226,9 +239,21 @@ def _surroundings(error: BaseException) -> str:
         return sentence_of(error)
     if in_task := IN_TASK.search(message_of(error)):
         return in_task[1]
-    if type(error).__name__ == "Py4JNetworkError":  # killed, or without memory or disk
+    return _of_spark(error)
+
+
+def _of_spark(error: BaseException) -> str:
+    """What Spark or its Java says that failed, in a sentence, unless Python code did that ran on it; else nothing."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "Py4JNetworkError" in kinds:  # killed, or without memory or disk
         return "Spark broke off, its Java process has ended; the same command goes on where it was"
-    return ""
+    said = message_of(error)
+    if not kinds & SPARKS or "Traceback (most recent call last)" in said:
+        return ""
+    if "unable to create native thread" in said:
+        return TOO_MANY
+    lines = [line for line in said.splitlines() if line and not line.startswith(CALLING)]
+    return f"Spark broke off: {lines[0].removeprefix(': ') if lines else said}"
 
 
 def _without_folder() -> bool:

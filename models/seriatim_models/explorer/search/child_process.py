@@ -75,7 +75,8 @@ def processes(
         initargs=(os.getpid(), begin, given),
     )
     try:
-        yield pool
+        with _failing_with_its_manager(pool):
+            yield pool
     finally:
         working = list((pool._processes or {}).values())
         manager = cast("threading.Thread | None", pool._executor_manager_thread)
@@ -83,8 +84,30 @@ def processes(
         for process in working:
             process.kill()
         # It closes the pipe into which the interpreter would write at its end: a traceback, if it did so meanwhile.
-        if manager is not None:
+        if manager is not None and manager.ident is not None:  # None: it could not be started
             manager.join()
+
+
+@contextmanager
+def _failing_with_its_manager(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Let what ends the thread that manages a pool, as that no more threads may be started, end all that waits for the
+    pool: the library only prints it, and waits for ever.
+    """
+    before = threading.excepthook
+
+    def ended(what: threading.ExceptHookArgs) -> None:
+        manager = cast("threading.Thread | None", pool._executor_manager_thread)
+        if manager is None or what.thread is not manager:
+            before(what)
+            return
+        for waiting in list(pool._pending_work_items.values()):
+            waiting.future.set_exception(what.exc_value or what.exc_type())
+
+    threading.excepthook = ended
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _begin(parent: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
