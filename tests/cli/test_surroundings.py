@@ -258,7 +258,7 @@ def test_without_assertions_nothing_is_said_to_be_well(flag: str) -> None:
     [
         {"HOME": None, "TMPDIR": None, "PATH": None, "LANG": "C", "PYTHONIOENCODING": "ascii"},
         {"PYTHONWARNINGS": "error"},
-        {"TMPDIR": "/nonexistent", "HOME": "/nonexistent", "XDG_CACHE_HOME": "/dev/null"},
+        {"TMPDIR": "/dev/null/x", "HOME": "/dev/null/x", "XDG_CACHE_HOME": "/dev/null"},
     ],
 )
 def test_odd_variables_change_no_verdict(variables: dict[str, str | None]) -> None:

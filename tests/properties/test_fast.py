@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.columnar.columns import Columns
-from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_file
+from seriatim_models.properties.columnar.evaluator import NotColumnar, blocks, judge, judge_file
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
@@ -184,3 +185,12 @@ def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Pa
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(NotColumnar, match=r"h\.jsonl"):
         judge_file(path)
+
+
+def test_a_line_without_end_is_not_read_by_columns(tmp_path: Path) -> None:
+    """Each block copied all that was read before it: 128 MiB of zeros took more than a minute."""
+    path = tmp_path / "a.jsonl"
+    path.touch()
+    os.truncate(path, 40 * 2**20)
+    with pytest.raises(NotColumnar, match="a line is longer than any event"):
+        list(blocks(path))

@@ -27,7 +27,7 @@ from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
-from seriatim_models.history.lines import DAMAGE, PARQUET, first_bytes, opened
+from seriatim_models.history.lines import DAMAGE, LINE_MAX, PARQUET, first_bytes, opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.history.unrecorded import unrecorded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
@@ -89,6 +89,8 @@ def _decoded(text: Any, header: Header, path: Path) -> Iterator[list[Event]]:
         rest = tail
         if newline:
             yield _checked(whole, header, path)
+        if len(rest) > LINE_MAX:  # each block would copy all of it again
+            raise NotColumnar(f"{path}: a line is longer than any event")
     if rest:
         yield _checked(rest, header, path)
 
