@@ -5,7 +5,8 @@
 A case is made of a valid recording: some of its lines, with fields dropped, swapped, of other types, at the ends of
 their ranges, nested, or of names that would do harm; lines cut, doubled and reordered; and now and then the whole
 compressed, with a byte of it changed. Or it is of another format (`fuzz_formats`): Jepsen (EDN, JSON), OpenTelemetry,
-Parquet, a replay token, a profile, or any document that is kept between commands.
+Parquet, a replay token, a profile, or any document that is kept between commands. Every fourth is a command line
+(`fuzz_commands`), which must end by a declared code, too, and soon.
 Of recordings both engines must give the same account, line by line;
 that of Spark is run as its tasks, without Spark. A case is named by one number, which makes it again. What fails is
 kept in the corpus, which every run begins with.
@@ -29,7 +30,7 @@ from typing import Any
 import zstandard
 
 from seriatim_models.cli import run
-from seriatim_workshop import fuzz_formats
+from seriatim_workshop import fuzz_commands, fuzz_formats
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
@@ -149,16 +150,22 @@ def commands(path: Path) -> list[list[str]]:
     return [[command, str(path)] for command in COMMANDS]
 
 
+def _ran(command: list[str]) -> tuple[int, str]:
+    """The exit code of a command in this process, and what it said on standard error."""
+    said, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        code = run(command)
+    return code, errors.getvalue()
+
+
 def ended(path: Path) -> str:
     """What is wrong with how the commands end on a file, or with its accounts; empty if nothing is."""
     if path.name.partition(".")[2] in fuzz_formats.DOCUMENTS:
         return fuzz_formats.document_fault(path)
     for command in commands(path):
-        said, errors = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-            code = run(command)
+        code, errors = _ran(command)
         if code not in ENDS:
-            return f"{command[0]}: exit code {code}: {errors.getvalue()[-2000:]}"
+            return f"{command[0]}: exit code {code}: {errors[-2000:]}"
     if path.suffix in (".token", ".toml"):
         return ""
     differs = fuzz_formats.engines_differ(path)
@@ -183,11 +190,19 @@ def fuzz(seconds: float, seed: int, corpus: Path, most: int | None = None) -> li
     faults = [f"{path}: {why}" for path in kept_cases(corpus) if (why := ended(path))]
     until = time.monotonic() + seconds
     tried = 0
-    with tempfile.TemporaryDirectory() as folder:
+    corpus = corpus.resolve()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        files = fuzz_commands.in_folder(Path(folder) / "odd")
         for number in cases(seed):
             if time.monotonic() > until or tried == most:
                 break
             tried += 1
+            if tried % 4 == 0:
+                line = fuzz_commands.command_line(random.Random(number), files)
+                code, errors = _ran(line)
+                if why := fuzz_commands.fault(line, code, errors):
+                    faults.append(f"case {number:012x}: {why}")
+                continue
             suffix, raw = case(number, valid)
             path = Path(folder) / f"case.{suffix}"
             path.write_bytes(raw)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from seriatim_models.pipeline.audit.findings import AuditReport
-from seriatim_workshop import fuzz, fuzz_formats
+from seriatim_workshop import fuzz, fuzz_commands, fuzz_formats
 
 
 def test_mutated_recordings_end_as_declared(tmp_path: Path) -> None:
@@ -65,3 +66,34 @@ def test_what_fails_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
     (kept,) = tmp_path.iterdir()
     assert fault.startswith(f"{kept}: ")
     assert len(fuzz.fuzz(600.0, seed=1, corpus=tmp_path, most=0)) == 1, "the corpus is tried first"
+
+
+def test_command_lines_end_as_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of other kinds, that contradict each other, with files of other kinds."""
+    monkeypatch.chdir(tmp_path)
+    files = fuzz_commands.in_folder(tmp_path / "odd")
+    choose = random.Random(20)
+    wrong, used = [], set()
+    for _ in range(60):
+        line = fuzz_commands.command_line(choose, files)
+        used.add(line[0])
+        code, errors = fuzz._ran(line)
+        if why := fuzz_commands.fault(line, code, errors):
+            wrong.append(why)
+    assert wrong == []
+    assert used == set(fuzz_commands.BOUNDED)
+
+
+@pytest.mark.parametrize(
+    ("code", "errors", "wrong"),
+    [
+        (0, "", ""),
+        (2, "seriatim: no", ""),
+        (70, "KeyError", "exit code 70"),
+        (2, "Traceback (most", "a traceback"),
+        (2, "", "without a sentence"),
+    ],
+)
+def test_a_command_line_that_ends_otherwise_is_a_fault(code: int, errors: str, wrong: str) -> None:
+    assert wrong in fuzz_commands.fault(["lint"], code, errors)
+    assert bool(wrong) == bool(fuzz_commands.fault(["lint"], code, errors))
