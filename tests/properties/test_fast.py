@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from pathlib import Path
@@ -13,11 +14,13 @@ from hypothesis import given, settings
 
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.history import Event, Header, read_history, write_history
-from seriatim_models.history.complete import UNKNOWN_GEN, complete
+from seriatim_models.history import Event, Header, HistoryError, read_history, write_history
+from seriatim_models.history.complete import UNKNOWN_GEN, Completion, complete
+from seriatim_models.pipeline import audit_paths
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
+from seriatim_models.properties.columnar import evaluator, second_look
 from seriatim_models.properties.columnar.columns import Columns
 from seriatim_models.properties.columnar.evaluator import NotColumnar, blocks, judge, judge_file
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
@@ -168,6 +171,45 @@ def test_a_file_with_a_fault_is_judged_as_the_row_based_form_judges_it(
     write_history(path, SimulatedBroker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
     events = list(complete(read_history(path).events))
     assert judge_file(path).findings == row_based(events)
+
+
+@pytest.mark.parametrize("held", [1, second_look.IN_MEMORY])
+def test_what_is_looked_at_again_is_neither_read_nor_completed_again(
+    held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is held in memory or in a file."""
+    path = tmp_path / "h.jsonl"
+    write_history(path, SimulatedBroker(5, 200, fault="loses").run(), Header(run="r", lvl="api"))
+    events = list(complete(read_history(path).events))
+    completed: list[Event] = []
+
+    class Counted(Completion):
+        def __call__(self, event: Event) -> Event:
+            completed.append(event)
+            return super().__call__(event)
+
+    monkeypatch.setattr(second_look, "IN_MEMORY", held)
+    monkeypatch.setattr(evaluator, "Completion", Counted)
+    found = judge_file(path)
+    assert any(f.verdict is Verdict.VIOLATED for f in found.findings)
+    assert found.findings == row_based(events)
+    assert len(completed) == len(events)
+
+
+def test_a_file_is_judged_row_by_row_where_there_is_no_room_for_a_second_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h.jsonl"
+    write_history(path, SimulatedBroker(5, 50).run(), Header(run="r", lvl="api"))
+    expected = audit_paths([path]).findings
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(second_look.SecondLook, "keep", full)
+    with pytest.raises(HistoryError, match="No space left"):
+        judge_file(path)
+    assert audit_paths([path]).findings == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ One pass reads the lines in blocks, completes the events and takes what each pro
 - a property with `case_events`: whether there is any such event;
 - every other one is folded in its row-based form.
 
-Irregular messages, and what a check cannot clear, are judged by the row-based form in a second pass over the file.
+Irregular messages, and what a check cannot clear, are judged by the row-based form in a second pass over the completed
+events, which are kept in a temporary file meanwhile (`second_look`).
 Findings are those of the row-based form in every field; a test compares them on random histories.
 Nothing of the history is held but the columns, some sixty bytes an event, and the pre-filter's, sixteen a message.
 """
@@ -34,13 +35,10 @@ from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
 from seriatim_models.properties.columnar.checks import loaded
-from seriatim_models.properties.columnar.columns import Columns, Names
-from seriatim_models.properties.columnar.prefilter import (
-    IrregularMessages,
-    Prefilter,
-    Prefiltered,
-)
-from seriatim_models.properties.columnar.rows import is_general, rows_of_events
+from seriatim_models.properties.columnar.columns import Columns
+from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter
+from seriatim_models.properties.columnar.rows import rows_of_events
+from seriatim_models.properties.columnar.second_look import SecondLook
 
 BLOCK = 2**20  # bytes of lines decoded at a time
 CHUNK = 8192  # events of an iterable taken at a time
@@ -156,7 +154,7 @@ class Judged(msgspec.Struct):
 class _Evaluation:
     """The judging of one history by some properties: one pass over it, and a second one if that is needed."""
 
-    def __init__(self, properties: Sequence[AnyProperty]) -> None:
+    def __init__(self, properties: Sequence[AnyProperty], again: SecondLook) -> None:
         self.properties = properties
         self.findings: dict[int, Finding] = {}
         """By number of the property: what is decided."""
@@ -173,6 +171,7 @@ class _Evaluation:
         self._without_case = {n: p for n, p in numbered.items() if p.case_events is not None}
         """Properties of whose case events none was seen yet."""
         taken = {*self._prefiltered, *self._checks, *self._without_case}
+        self._again = again if taken else None
         self._folded = Fold([p for n, p in numbered.items() if n not in taken], first=True)
         self._folded_numbers = [n for n in numbered if n not in taken]
 
@@ -192,9 +191,13 @@ class _Evaluation:
 
     def _take(self, block: list[Event]) -> None:
         self.by_event.update(e.ev for e in block)
+        rows = None
         if self._prefiltered:
-            placed = enumerate(block, self.columns.n)
-            self.prefilter.take(*rows_of_events(placed, self.prefilter.holders))
+            of = rows_of_events(enumerate(block, self.columns.n), self.prefilter.holders)
+            rows = of.rows
+            self.prefilter.take(*of)
+        if self._again is not None:
+            self._again.keep(self.columns.n, block, rows)
         self.columns.feed(block)
         rare = [e for e in block if e.ev not in _COMMON]
         for n, p in list(self._without_case.items()):
@@ -205,37 +208,28 @@ class _Evaluation:
                 del self._without_case[n]
         self._folded.take(block)
 
-    def finish(self, again: Callable[[], Iterable[list[Event]]]) -> list[Finding]:
-        """Every property's finding; `again` begins a second reading, if one is needed."""
-        prefiltered = self.prefilter.finish()
-        irregular = {n: IrregularMessages(prefiltered, p) for n, p in self._prefiltered.items()}
-        left = {
-            n: p
-            for n, p in enumerate(self.properties)
-            if n not in self.findings and n not in irregular
-        }
-        if left or (irregular and len(prefiltered.irregular)):
-            fold = Fold(list(left.values()), first=True)
-            read = 0
-            for block in again():
-                fold.take(block)
-                if irregular and len(prefiltered.irregular):
-                    chosen = _about_irregular(prefiltered, block, read)
-                    for messages in irregular.values():
-                        messages.take(chosen)
-                read += len(block)
-            self.findings |= zip(left, fold.finish(), strict=True)
-        self.findings |= {n: messages.finish() for n, messages in irregular.items()}
+    def finish(self) -> list[Finding]:
+        """Every property's finding, after the first pass."""
+        if self._again is not None:
+            self._second_pass(self._again)
         return [self.findings[n] for n in range(len(self.properties))]
 
-
-def _about_irregular(
-    prefiltered: Prefiltered, block: Sequence[Event], begin: int
-) -> list[tuple[int, Event]]:
-    """The events of a block that name an irregular message or concern none, with their places."""
-    placed = list(enumerate(block, begin))
-    irregular = set(prefiltered.about_irregular(rows_of_events(placed, Names()).rows).tolist())
-    return [(at, e) for at, e in placed if at in irregular or is_general(e)]
+    def _second_pass(self, again: SecondLook) -> None:
+        """Judge event by event what could not be decided."""
+        prefiltered = self.prefilter.finish()
+        irregular = {n: IrregularMessages(prefiltered, p) for n, p in self._prefiltered.items()}
+        if irregular and len(prefiltered.irregular):
+            for chosen in again.about(prefiltered.irregular):
+                for messages in irregular.values():
+                    messages.take(chosen)
+        decided = {*self.findings, *irregular}
+        left = {n: p for n, p in enumerate(self.properties) if n not in decided}
+        if left:
+            fold = Fold(list(left.values()), first=True)
+            for block in again.blocks():
+                fold.take(block)
+            self.findings |= zip(left, fold.finish(), strict=True)
+        self.findings |= {n: messages.finish() for n, messages in irregular.items()}
 
 
 _COMMON = ACQUIRES | SETTLES | {"publish"}
@@ -243,9 +237,10 @@ _COMMON = ACQUIRES | SETTLES | {"publish"}
 
 def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX) -> list[Finding]:
     """Every property's finding on completed events held in memory, in the order given."""
-    evaluation = _Evaluation(properties)
-    evaluation.first_pass(_blocks_of(events))
-    return evaluation.finish(lambda: _blocks_of(events))
+    with SecondLook() as again:
+        evaluation = _Evaluation(properties, again)
+        evaluation.first_pass(_blocks_of(events))
+        return evaluation.finish()
 
 
 def judge_file(
@@ -254,12 +249,13 @@ def judge_file(
     """Every property's finding on a file; `run` is its name if it gives none.
 
     Raises `NotColumnar` for a file that is not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
-    one that cannot be read.
+    one that cannot be read, or where there is no room for the second look.
     """
     try:
-        evaluation = _Evaluation(properties)
-        shortened = evaluation.first_pass(blocks(path, run))
-        findings = evaluation.finish(lambda: blocks(path, run))
+        with SecondLook() as again:
+            evaluation = _Evaluation(properties, again)
+            shortened = evaluation.first_pass(blocks(path, run))
+            findings = evaluation.finish()
     except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
     reader = Reader(path, run=run)

@@ -223,11 +223,16 @@ class Prefiltered(NamedTuple):
 
 def places_about(messages: Hashes, rows: Rows) -> Ints:
     """The places of the events that name one of these messages, which are sorted."""
+    return places_naming(messages, rows.n, rows.message)
+
+
+def places_naming(messages: Hashes, n: Ints, message: Hashes) -> Ints:
+    """The same of rows of which only the place `n` and the message are known."""
     if not len(messages):
         return np.zeros(0, np.int64)
-    at = np.searchsorted(messages, rows.message)
+    at = np.searchsorted(messages, message)
     at[at == len(messages)] = 0
-    found: Ints = np.unique(rows.n[messages[at] == rows.message])
+    found: Ints = np.unique(n[messages[at] == message])
     return found
 
 
