@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,14 @@ import pytest
 from seriatim_models.history import Event, HistoryError, table
 from seriatim_models.history.header import Header, header_object
 from seriatim_models.pipeline import audit_paths
-from seriatim_models.pipeline.audit import columns
+from seriatim_models.pipeline.audit import chunks, columns
+from seriatim_models.pipeline.audit.ingest import ingest
+from seriatim_models.pipeline.audit.inline import Inline
+from seriatim_models.pipeline.audit.runs import plan
+from seriatim_models.pipeline.audit.tasks import audit_chunks
+from seriatim_models.pipeline.synthetic.generate import generate
+from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.batch_columns import some
 
 ON: dict[str, Any] = {"lvl": "broker", "q": "q"}
 BY: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, **ON}
@@ -133,3 +140,35 @@ def test_columns_of_other_layouts_are_taken_as_they_are(tmp_path: Path) -> None:
         assert head is not None
         (held,) = columns.following(str(path), head, "r", (-1, 0), 100)
         assert list(table.events(pa.RecordBatch.from_pydict(held))) == wanted
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_text_is_there_if_it_is_neither_null_nor_empty(coded: bool) -> None:
+    held = pa.array(["a", "", None, "ü"], pa.string())
+    batch = pa.RecordBatch.from_pydict({"m": held.dictionary_encode() if coded else held})
+    assert some(batch, "m").tolist() == [True, False, False, True]
+    assert some(batch, "q").tolist() == [False] * 4  # a column that the batch lacks
+    assert some(batch.slice(0, 0), "m").tolist() == []
+
+
+@pytest.mark.parametrize(("kinds", "readings"), [((), 1), (("P1",), 2)], ids=["clean", "violated"])
+def test_chunks_are_read_again_for_messages_only_where_one_is_irregular(
+    kinds: tuple[str, ...], readings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(tmp_path / "in", 2000, queues=5, kinds=kinds)
+    manifest = ingest(Inline(), plan([tmp_path / "in"]), tmp_path / "chunks", slice_length=100)
+    files = [c.path for of in manifest.runs().values() for c in of]
+    assert len(files) > 2
+    read: list[str] = []
+    read_chunk = chunks.read_chunk
+
+    def counted(file: str, columns: Collection[str] | None = None) -> pa.RecordBatch:
+        # All of a chunk is read only where its places were found.
+        read.extend([file] if columns is not None else [])
+        return read_chunk(file, columns)
+
+    monkeypatch.setattr(chunks, "read_chunk", counted)
+    of_messages = [p for p in BLACKBOX if p.partitioning == "message"]
+    found = audit_chunks(Inline(), tmp_path / "chunks", of_messages, measure=False).findings
+    assert any(f.n_violations for f in found) == bool(kinds)
+    assert len(read) == readings * len(files)

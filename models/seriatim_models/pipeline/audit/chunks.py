@@ -45,7 +45,7 @@ BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucke
 TOGETHER = 250_000
 """Rows of buckets that are judged together: as many may be held, and each time all that concerns all is read again."""
 CONTROL = "control"
-CODED = ("ev", "ph", "rec", "pub", "q", "conn", "ctag", "proc")
+CODED = ("ev", "lvl", "ph", "rec", "pub", "q", "conn", "ctag", "proc", "scope")
 """Columns of few different texts."""
 
 QUARANTINE = pa.schema(

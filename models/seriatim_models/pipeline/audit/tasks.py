@@ -276,10 +276,10 @@ def _judged_by_row(
 
 def fold_rows(batch: pa.RecordBatch, left: Sequence[RowsLeft], field: str) -> None:
     """Give each of `left` its events of the next rows; events are made once for all."""
-    batch = in_order(read_by(batch, [p for each in left for p in each.properties.values()]))
+    batch = read_by(batch, [p for each in left for p in each.properties.values()])
+    some = np.logical_or.reduce([_of_these(each.names, field, batch) for each in left])
+    batch = in_order(batch.filter(pa.array(some)))  # mostly a few of the rows
     wanted = [_of_these(each.names, field, batch) for each in left]
-    some = np.logical_or.reduce(wanted)
-    batch, wanted = batch.filter(pa.array(some)), [of[some] for of in wanted]
     for begin, events in zip(range(0, len(batch), BATCH), event_batches(batch), strict=True):
         for each, of in zip(left, wanted, strict=True):
             each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
@@ -409,7 +409,8 @@ def _judged_by_message(
         prefilter.take(*given._replace(rows=mine))
     # Whether anything is published is a question of the run, and so is the last traffic of a queue.
     prefiltered = prefilter.finish()._replace(published=published)
-    again = _irregular(task, prefiltered)
+    # Without irregular messages no event is needed.
+    again = _irregular(task, prefiltered) if len(prefiltered.irregular) else iter(())
     held = list(islice(again, BATCH))
     for prop in properties:
         assert isinstance(prop, LifecycleProperty)

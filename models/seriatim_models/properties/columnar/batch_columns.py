@@ -56,6 +56,17 @@ def coded(batch: pa.RecordBatch, name: str) -> Coded:
     return Coded(codes, [*values, null])
 
 
+def some(batch: pa.RecordBatch, name: str) -> Bools:
+    """Return for each row whether a field of texts has one that is not empty. Names of messages are nearly all
+    different, so this does not make codes of them.
+    """
+    found = column_of(batch, name)
+    if pa.types.is_dictionary(found.type):
+        return ~coded(batch, name).among("")
+    filled: Bools = np.asarray(pc.fill_null(pc.greater(pc.binary_length(found), 0), False))
+    return filled
+
+
 def present(batch: pa.RecordBatch, name: str) -> Bools:
     """Return for each row whether it has the field."""
     found: Bools = np.asarray(pc.is_valid(column_of(batch, name)))

@@ -20,7 +20,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present
+from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present, some
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
@@ -243,7 +243,7 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
     nothing = (listed == 0) & (began | worker | _final(batch, ev))
     sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
-    poll = ev.among("get") & coded(batch, "m").among("")
+    poll = ev.among("get") & ~some(batch, "m")
     at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)
     if not len(at):
         return []
@@ -253,7 +253,7 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
 
 def _polls(batch: pa.RecordBatch, ev: Coded) -> list[Event]:
     """Polls that name a message, in any order: by whom, of which queue and in which operation."""
-    at = np.flatnonzero(ev.among("get") & ~coded(batch, "m").among(""))
+    at = np.flatnonzero(ev.among("get") & some(batch, "m"))
     if not len(at):
         return []
     named = batch.select(

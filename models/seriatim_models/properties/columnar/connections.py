@@ -31,7 +31,13 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
+from seriatim_models.properties.columnar.batch_columns import (
+    coded,
+    column_of,
+    in_order,
+    present,
+    some,
+)
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names, array_of
@@ -438,7 +444,7 @@ def _kinds(batch: pa.RecordBatch) -> Smalls:
     kind = np.full(len(batch), CALLED, np.int8)
     kind[ev.among("recover", "expire")] = OTHER
     kind[ev.among("ch_open")] = OPENED
-    named = ~coded(batch, "m").among("") & ~ph.among("invoke", "fail")
+    named = some(batch, "m") & ~ph.among("invoke", "fail")
     kind[ev.among("deliver") & named] = TAKEN
     kind[ev.among("get") & named] = POLLED
     settles = ev.among(*SETTLES)

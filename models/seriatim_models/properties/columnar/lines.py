@@ -19,7 +19,7 @@ from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present, some
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
@@ -67,7 +67,7 @@ class RegularLines:
             return
         codes, names = coded(batch, "q")
         ev, ph = coded(batch, "ev"), coded(batch, "ph")
-        acquired = ev.among(*ACQUIRES) & ~coded(batch, "m").among("") & ~ph.among("invoke", "fail")
+        acquired = ev.among(*ACQUIRES) & some(batch, "m") & ~ph.among("invoke", "fail")
         nameless = coded(batch, "q").among("")
         if (nameless & (acquired | present(batch, "prio"))).any():
             self.lost = True

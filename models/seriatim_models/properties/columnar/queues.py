@@ -32,7 +32,13 @@ from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
+from seriatim_models.properties.columnar.batch_columns import (
+    coded,
+    column_of,
+    in_order,
+    present,
+    some,
+)
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 
@@ -477,16 +483,16 @@ def _kinds(batch: pa.RecordBatch) -> Ints | None:
     for name in ("t_lo", "t_hi"):
         bound = column_of(batch, name)
         exact &= np.asarray(bound.is_null()) | (np.asarray(pc.fill_null(bound, 0)) == t)
-    some = ~coded(batch, "m").among("") if len(batch) else plain
+    named_m = some(batch, "m")
     kind: Ints = np.where(inside & ~ev.among(*_CONCERNS_QUEUES), NOTHING, IRREGULAR)
     kind[~named] = NOTHING
     kind[overall] = GENERAL
-    publish = ev.among("publish") & some & ~present(batch, "redelivered")
+    publish = ev.among("publish") & named_m & ~present(batch, "redelivered")
     kind[publish & exact & ph.among("", "invoke")] = SENT
     kind[publish & plain & ph.among("ok")] = ANSWERED
     scope = coded(batch, "scope")
     unclear = ~scope.among("consumer") & (scope.among(None, "") == (prefetch > 0))
-    kind[ev.among("deliver") & exact & some & ph.among("") & ~unclear] = TAKEN
+    kind[ev.among("deliver") & exact & named_m & ph.among("") & ~unclear] = TAKEN
     one = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0)) == 1
     settles = ev.among(*SETTLES)
     final = ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
