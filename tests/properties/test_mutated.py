@@ -88,7 +88,20 @@ def given_on_a_channel_that_nobody_knows(made: Recording) -> None:
     made.deliver("m0", ctag="", gen=UNKNOWN_GEN, nolocal=False)
 
 
+def polls_of_another_message_answered_before_one_comes_back(made: Recording) -> None:
+    on = {"q": "q", "conn": "", "ch": None, "gen": None}
+    for n in range(4):  # of both parts
+        for ph, m in (("invoke", ""), ("ok", f"n{n}")):
+            made.add("get", ph, op=n, proc="b", m=m, **on)
+    for op in (10, 20):  # twice, with the first settled in between
+        made.add("get", "invoke", op=op, proc="a", **on)
+        made.add("get", "ok", op=op, proc="a", m="m", t_lo=10 * len(made.events) - 10, **on)
+        for ph in ("invoke", "ok"):
+            made.add("ack", ph, op=op + 1, proc="a", ms=["m"], **on)
+
+
 FOUND = (
+    polls_of_another_message_answered_before_one_comes_back,
     given_on_a_channel_that_nobody_knows,
     workers_of_two_connections,
     dead_and_requeued,

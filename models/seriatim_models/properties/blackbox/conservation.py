@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -113,6 +113,12 @@ class UnseenPolls(msgspec.Struct):
             self.asked.setdefault(poll, []).extend(pos + shift for pos in asked)
         for q, pos in right.since.items():
             self.since[q] = min(pos + shift, self.since.get(q, pos + shift))
+
+    def moved(self, to: Callable[[int], int]) -> UnseenPolls:
+        """The same where positions count other events: each is what `to` makes of it."""
+        asked = {poll: [to(pos) for pos in at] for poll, at in self.asked.items()}
+        answers = {poll: list(phases) for poll, phases in self.answers.items()}
+        return UnseenPolls(asked, answers, {q: to(pos) for q, pos in self.since.items()})
 
     def before(self, pos: int, *queues: str) -> bool:
         """Whether one of these queues had begun before a position."""
@@ -270,8 +276,7 @@ class Conservation(LifecycleProperty):
         if event.rec and (ev == "consume" or (ev == "get" and not event.m)):
             traffic.recorded_by[holder(event)] = event.rec
         if ev == "get":
-            self.poll(traffic, event)
-            traffic.unseen_polls.take(pos, Poll(event.q, holder(event), event.op), event.ph)
+            self.poll(traffic, event, pos)
         if ev in ("publish", "return", "expire") or acquires(event) or ev in SETTLES:
             traffic.last[event.q] = pos
             traffic.refuses |= ev in SETTLES and event.ph == "fail" and event.ch is None
@@ -293,8 +298,8 @@ class Conservation(LifecycleProperty):
         elif ev in ("delete", "purge"):
             traffic.leaky.add(event.q)
 
-    def poll(self, traffic: Traffic, event: Event) -> None:
-        """Take in a poll: one that nobody knows the outcome of may have taken a message."""
+    def poll(self, traffic: Traffic, event: Event, pos: int) -> None:
+        """Take in a poll at a position: one that nobody knows the outcome of may have taken a message."""
         by = holder(event)
         if event.ph == "info":
             (traffic.unknown if event.autoack else traffic.unseen).add(event.q)
@@ -304,6 +309,7 @@ class Conservation(LifecycleProperty):
             traffic.pollers.add(by)
         if event.ph:
             poll = Poll(event.q, by, event.op)
+            traffic.unseen_polls.take(pos, poll, event.ph)
             _count(traffic.polls, poll, 1 if event.ph == "invoke" else -1)
 
     def combine(self, left: Lifecycles, right: Lifecycles) -> Lifecycles:

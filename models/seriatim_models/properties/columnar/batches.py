@@ -219,7 +219,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
         rows,
         _general(batch, places, ev),
         _last(kind, settles, places, q),
-        _polls(batch, ev),
+        _polls(batch, places, ev),
         _latest(batch, ev),
     )
 
@@ -251,15 +251,20 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     return list(zip(places[at].tolist(), table.events(batch.take(pa.array(at))), strict=True))
 
 
-def _polls(batch: pa.RecordBatch, ev: Coded) -> list[Event]:
-    """Polls that name a message, in any order: by whom, of which queue and in which operation."""
+def _polls(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
+    """Polls that name a message, in order: by whom, of which queue, in which operation and with which outcome."""
     at = np.flatnonzero(ev.among("get") & some(batch, "m"))
     if not len(at):
         return []
     named = batch.select(
-        [c for c in ("i", "ev", "ph", "q", "op", *HOLDER) if c in batch.schema.names]
+        [
+            c
+            for c in ("i", "ev", "lvl", "ph", "q", "m", "op", "autoack", *HOLDER)
+            if c in batch.schema.names
+        ]
     )
-    return list(table.events(named.take(pa.array(at))))
+    at = at[np.argsort(places[at])]
+    return list(zip(places[at].tolist(), table.events(named.take(pa.array(at))), strict=True))
 
 
 def _last(kind: Ints, settles: Bools, places: Ints, q: Coded) -> dict[str, int]:

@@ -26,10 +26,12 @@ agree.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,7 +42,12 @@ from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Finding
-from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary, Poll
+from seriatim_models.properties.blackbox.conservation import (
+    Conservation,
+    ConservationSummary,
+    Poll,
+    UnseenPolls,
+)
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
     Lifecycles,
@@ -189,6 +196,8 @@ class Prefiltered(NamedTuple):
     """How many polls of somebody were not answered, whatever they name."""
     unknown: Sequence[str]
     """Queues of polls whose outcome nobody knows."""
+    unseen_polls: UnseenPolls
+    """By their places in the run."""
     recorders: Mapping[str, int]
     """When each recorder wrote its latest line."""
 
@@ -204,6 +213,7 @@ class Prefiltered(NamedTuple):
             },
             self.polls,
             self.unknown,
+            self.unseen_polls,
             self.recorders,
         )
 
@@ -260,6 +270,10 @@ class IrregularMessages:
         self._summary = self._prop.combine(self._summary, self._prop.map(self._waiting))
         self._waiting = []
 
+    def _position(self, place: int) -> int:
+        """Of a place in the run, the position of the last event given that is not after it."""
+        return bisect_right(self._places, place) - 1
+
     def finish(self) -> Finding:
         """The finding on the whole run."""
         self._fold()
@@ -270,6 +284,7 @@ class IrregularMessages:
             summary.traffic.last = last
             summary.traffic.polls = dict(prefiltered.polls)
             summary.traffic.unknown = set(prefiltered.unknown)
+            summary.traffic.unseen_polls = prefiltered.unseen_polls.moved(self._position)
             summary.published = prefiltered.published
             summary.recorders.join(prefiltered.recorders)
         tested, untestable = self._prop.regular_cases(prefiltered.counted)
@@ -321,7 +336,7 @@ class Prefilter:
         rows: Rows,
         general: Sequence[tuple[int, Event]],
         queues: Mapping[str, int],
-        polls: Iterable[Event],
+        polls: Sequence[tuple[int, Event]],
         recorders: Mapping[str, int],
     ) -> None:
         """Add the next batch, see `BatchRows`: `general`, `polls` and `recorders` are of all messages, and go up to the
@@ -329,9 +344,7 @@ class Prefilter:
         """
         self._last |= queues
         self._kept.recorders.join(recorders)
-        for event in polls:
-            self._judge.poll(self._kept.traffic, event)
-        self._take_general(general)
+        self._take_general(merge(general, polls, key=itemgetter(0)))
         if len(rows.n):
             self._published |= rows.publishes_begin
         steps = rows.only(rows.kind != ANSWERED)
@@ -339,13 +352,15 @@ class Prefilter:
             self._advance_messages(steps)
             self._opens.tidy()
 
-    def _take_general(self, general: Sequence[tuple[int, Event]]) -> None:
-        """Ends, gaps, looks and consumers, as the row-based form summarises them."""
+    def _take_general(self, general: Iterable[tuple[int, Event]]) -> None:
+        """Ends, gaps, looks, consumers and polls, as the row-based form summarises them."""
         ends = self._kept.sessions.ends
         known = len(ends)
         for place, event in general:
             if missing_kinds(event):
                 self.voids = True  # each property misses something else
+            elif event.ev == "get" and event.m:
+                self._judge.poll(self._kept.traffic, event, place)
             elif event.ev not in SETTLES:
                 self._kept.n = place
                 self._judge.add(self._kept, event)
@@ -573,6 +588,7 @@ class Prefilter:
             last=dict(self._last),
             polls=dict(kept.traffic.polls),
             unknown=list(kept.traffic.unknown),
+            unseen_polls=kept.traffic.unseen_polls,
             recorders=dict(kept.recorders.of),
         )
 

@@ -112,7 +112,7 @@ class BatchRows(NamedTuple):
     """Those of `GENERAL`, with their places."""
     queues: Mapping[str, int]
     """Place of the last traffic by queue, as conservation counts it."""
-    polls: Sequence[Event]
+    polls: Sequence[tuple[int, Event]]
     """Polls that name a message: only these and the general ones together say which are open."""
     recorders: Mapping[str, int]
     """When each recorder wrote its latest line, of those that conservation reads."""
@@ -238,14 +238,14 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     """Rows of completed events, each with its place; `holders` numbers who acts, and is kept between batches."""
     general: list[tuple[int, Event]] = []
     queues: dict[str, int] = {}
-    polls: list[Event] = []
+    polls: list[tuple[int, Event]] = []
     recorders = LatestLines()
     n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
     for place, event in placed:
         if is_general(event):
             general.append((place, event))
         if event.ev == "get" and event.m:
-            polls.append(event)
+            polls.append((place, event))
         if event.ev in Conservation.reads:
             recorders.take(event)
         if event.ev not in TRAFFIC:
