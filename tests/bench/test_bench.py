@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from seriatim_models.history import read_history
 from seriatim_models.matrix.cells import PairProgram
 from seriatim_models.matrix.plan import plan_universe
 from seriatim_workshop.bench import (
@@ -21,6 +22,7 @@ from seriatim_workshop.bench import (
     oracle,
     profile,
     show,
+    whole_audit,
 )
 from seriatim_workshop.bench.explorers import (
     HERE,
@@ -217,3 +219,25 @@ def test_what_a_matrix_costs_is_divided_once() -> None:
     assert sum(found.shares.values()) < 1, "no time is counted twice"
     assert str(found).startswith(f"{len(programs)} programs, {found.executions} executions, ")
     assert usual == {name: vars(PairProgram)[name] for name in usual}, "what was there is back"
+
+
+def test_a_copied_recording_is_one_clean_history(tmp_path: Path) -> None:
+    """Each copy has messages, connections, queues and a time of its own: what one copy was found to be, all are."""
+    file = tmp_path / "recorded.jsonl"
+    whole_audit.write_recorded(32_000, file)
+    history = read_history(file)
+    assert not history.quarantine
+    assert len(history.events) == 32_000
+    assert len({e.q for e in history.events if e.q}) == 3
+    stamps = [e.t for e in history.events if e.t is not None]
+    assert stamps == sorted(stamps)
+    assert len({e.m for e in history.events if e.ev == "publish"}) > 3000 + 4000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", whole_audit.KINDS)
+def test_whole_audits_are_measured(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    whole_audit.main(2000, [kind])
+    assert re.fullmatch(
+        rf"{kind}, 2,000 events: .* us .*, peak \d+ MB; .* ok.*\n", capsys.readouterr().out
+    )
