@@ -156,6 +156,13 @@ CASES: dict[str, tuple[MatrixSystem, str, ExpectedDifference, Edit, str]] = {
         TAKEN_AND_THEN_SENT,
         "by-A is {'credit': None, 'wants': False",
     ),
+    "a job does so behind a browser": (
+        PUSH_SYSTEM,
+        "settle browser: enqueue m1, enqueue m2, subscribe A, subscribe B; pause B | job",
+        MESSAGE_BY_MESSAGE,
+        TAKEN_AND_THEN_SENT,
+        "B is {'credit': None, 'wants': False, 'acquires': True, 'sent': []}",
+    ),
     "a release moves the pointer of the first consumer alone back": (
         PUSH_SYSTEM,
         "settle inside-release: subscribe B; enqueue m1 | enqueue m2",

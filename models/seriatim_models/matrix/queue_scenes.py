@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from types import ModuleType
 from typing import Any, cast
 
@@ -602,13 +602,21 @@ def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _job_in_steps(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
-    """Yield the calls with deliveries to one consumer, perhaps a callback's, made one by one, before the job."""
+    """Yield the calls with a job's first deliveries before it: all to some consumers, and then some to another.
+
+    They are made one by one. Whom a callback subscribed may be one of these consumers.
+    """
     assert isinstance(universe, QueueUniverse)
     if Invocation("job") in calls:
         names = [*"ABC"[: len(universe.consumers)]]
-        for name in (*names, *(f"{BY}{n}" for n in names if universe.callback == "subscribe")):
-            for deliveries in range(1, len(universe.messages) + 1):
-                yield universe, (*[Invocation("attempt", (name,))] * deliveries, *calls)
+        names += [f"{BY}{n}" for n in names if universe.callback == "subscribe"]
+        most = len(universe.messages)
+        for served in range(len(names)):
+            for *before, name in permutations(names, served + 1):
+                whole = tuple(f"attempt {n}" for n in before for _ in range(most))
+                for deliveries in range(1, most + 1):
+                    steps = [Invocation("attempt", (name,))] * deliveries
+                    yield replace(universe, then=whole), (*steps, *calls)
 
 
 def _given_back_later(universe: Universe, calls: tuple[Invocation, ...]) -> Instead:
@@ -618,8 +626,9 @@ def _given_back_later(universe: Universe, calls: tuple[Invocation, ...]) -> Inst
         messages = [f"m{n}" for n in range(1, len(universe.messages) + 1)]
         for some in range(1, len(messages) + 1):
             for late in combinations(messages, some):
-                for _, each in ((universe, calls), *_job_in_steps(universe, calls)):
-                    yield replace(universe, then=(f"{COUNTS_LATER} {' '.join(late)}",)), each
+                for of, each in ((universe, calls), *_job_in_steps(universe, calls)):
+                    then = (*of.then, f"{COUNTS_LATER} {' '.join(late)}")
+                    yield replace(universe, then=then), each
 
 
 def _but_for_attempts(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
