@@ -227,9 +227,10 @@ def tried(journal: Path = JOURNAL) -> dict[str, OrderFollowed]:
 
 
 def stale(known: dict[str, OrderFollowed]) -> list[Mutation]:
-    """The mistakes that are to be followed: first those that never were."""
+    """The mistakes that are to be followed: those that never were, then the others, what is soonest done first."""
     old = [m for m in mutations() if m.key not in known or known[m.key].digest != digest()]
-    return sorted(old, key=lambda m: m.key in known)
+    soon = ("rejected", "accepted", "races", "not reached", "fails", "endless")
+    return sorted(old, key=lambda m: soon.index(known[m.key].verdict) if m.key in known else -1)
 
 
 def try_all(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from seriatim_workshop.formal.followed import TURNS
+from seriatim_workshop.formal.followed import BEGINS, TURNS
 
 REASONS = {
     "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
     "PriorityQueueEntryList.next": "a look may end early: whoever finds nothing wakes another",
-    "Queue.enqueue": "an immediate message that is dropped before anybody looks is dropped undelivered, as IM-1 allows",
-    "Queue.dequeue": (
-        "to dispose late shows only where the call ends in between; to announce early is rejected in group-freed "
-        "(mutant group-announced-before-freed), which is not among the programs tried here"
-    ),
+    "Queue.dequeue": "to dispose late shows only where the call ends in between, by an error",
+    "Queue.check_message_status": "in the programs tried here each delay is over when housekeeping comes",
     "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
     "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
     "Queue.close": "no system obliges a close to end its consumer",
     "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
     "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
-    "PushQueue": "who is served first, and by whom, is outside `jobs`, which says that somebody is",
-    "PullQueue._arrived": "browsers are outside `wakeups`",
+    "PushQueue._arrived": "nothing obliges a publisher to ask a browser",
+    "PushQueue._in_turn": BEGINS,
+    "PushQueue.deliver_async": "whether the call or nobody hears of an error that is no `Exception` is no step",
     "PullQueue.deliver_single_message": (
         "`consumers` lets something be obtained for who wants nothing, as a pull may that looked before a pause"
     ),
