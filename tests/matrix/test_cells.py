@@ -389,6 +389,33 @@ def test_a_release_that_sets_the_group_free_before_the_message_is_seen() -> None
     assert not right.problem
 
 
+GROUP_LEFT_BY_TWO = (
+    "settle group: enqueue m1, enqueue m2, subscribe A, job; release A m1 | dequeue A m2",
+    "settle group: enqueue m1, enqueue m2, subscribe A, job; release A m2 | dequeue A m1",
+    "settle group: enqueue m1, enqueue m2, subscribe A, job; close A | dequeue A m2",
+)
+"""Whoever leaves the group last asks for the job, and this need not be who ended the last acquisition of it."""
+
+
+@pytest.mark.parametrize("key", GROUP_LEFT_BY_TWO)
+def test_who_leaves_a_group_last_may_still_be_about_to_ask_for_the_job(key: str) -> None:
+    right = run_pair(PUSH_SYSTEM, LIB, PairData.read(key, PUSH_SYSTEM).pair(PUSH_SYSTEM))
+    assert right.exhausted
+    assert not right.problem
+
+
+@pytest.mark.parametrize("key", GROUP_LEFT_BY_TWO[:2])
+def test_a_group_that_is_left_without_a_job_is_seen(key: str) -> None:
+    old = "if entry.message.group == group and entry.available():\n                self._announce(entry)"
+    assert source("queue").count(old) == 1
+    lib = modules_with(
+        "queue", source("queue").replace(old, old.replace("_announce(", "_rewind_all("))
+    )
+    pair = PairData.read(key, PUSH_SYSTEM).pair(PUSH_SYSTEM)
+    found = run_pair(PUSH_SYSTEM, lib, pair, right=LIB)
+    assert "is available, and no delivery will begin" in found.problem
+
+
 ONE_STAYS = "settle selector: enqueue m1; subscribe A | subscribe B"
 """A job that looks at one consumer only leaves m1 to nobody, whoever comes first."""
 

@@ -447,7 +447,7 @@ class Im3(OnReplay):
             for entry in members:
                 for at in entry.acquirers:
                     ended = entry.state.following(at)
-                    op = None if ended is None else h.call_at(ended)
+                    op = None if ended is None else Im3._sets_free(h, members, ended)
                     if ended is None or op is None or op.last is None:
                         continue
                     if h.attempts_of_others(None, op.start, op.last.i):
@@ -458,6 +458,21 @@ class Im3(OnReplay):
                     for other in members:
                         if other is not entry and other.available_through(ended, op.last.i):
                             yield other, ended, op
+
+    @staticmethod
+    def _sets_free(h: Replay, members: list[EntryHistory], ended: int) -> CallSpan | None:
+        """Who leaves the group last is not seen: of the calls that ended an acquisition of it while the call at index
+        `ended` was under way, itself among them, the last to return has left it by then.
+        """
+        one = h.call_at(ended)
+        others = [
+            h.call_at(end)
+            for entry in members
+            for at in entry.acquirers
+            if (end := entry.state.following(at)) is not None and end <= ended
+        ]
+        beside = [op for op in others if op is not None and one is not None and op.end > one.start]
+        return max(beside, key=lambda op: op.end, default=one)
 
     @staticmethod
     def _asked_for(h: Replay) -> Iterator[tuple[EntryHistory, int, CallSpan]]:
