@@ -389,6 +389,14 @@ def test_a_release_that_sets_the_group_free_before_the_message_is_seen() -> None
     assert not right.problem
 
 
+def test_who_closes_may_have_been_sent_what_another_is_sent_then() -> None:
+    """Of both orders A is served and nothing is sent twice; B may be served as well, and then closes."""
+    key = "serve two: subscribe A, subscribe B; enqueue m1 | close B"
+    right = run_pair(PUSH_SYSTEM, LIB, PairData.read(key, PUSH_SYSTEM).pair(PUSH_SYSTEM), 1000)
+    assert not right.problem
+    assert ANY_TURN.why in right.excused
+
+
 GROUP_LEFT_BY_TWO = (
     "settle group: enqueue m1, enqueue m2, subscribe A, job; release A m1 | dequeue A m2",
     "settle group: enqueue m1, enqueue m2, subscribe A, job; release A m2 | dequeue A m1",

@@ -576,13 +576,15 @@ def _but_for_the_turn(outcome: Mapping[str, Any]) -> Mapping[str, Any]:
 
     Of a consumer that is the credit it ever had: what is left, and one for each message that it was sent. Whose
     callback called, whom it subscribed, and whom it granted credit, depends on it. How often each message was sent
-    does not, unless callbacks call, and browsers are shown it as their turn comes; and whoever holds one was sent it.
+    does not, unless callbacks call; but browsers are shown it as their turn comes, and what one who closes was sent is
+    sent again. And whoever holds one was sent it.
     """
     found: dict[str, Any] = {}
     called = outcome.get("called", {})
     if not called:
-        consumers = [v for v in outcome.values() if isinstance(v, dict) and v.get("acquires")]
-        found["sent"] = sorted(id for consumer in consumers for id in consumer["sent"])
+        there = [v for v in outcome.values() if isinstance(v, dict) and v.get("acquires")]
+        stay = [consumer for consumer in there if consumer["wants"] is not None]
+        found["sent"] = sorted(id for consumer in stay for id in consumer["sent"])
     for key, value in outcome.items():
         if key.startswith(BY):
             continue
