@@ -54,7 +54,7 @@ FROZEN: dict[tuple[str, str], tuple[theory.Formula, str]] = {
     ("entries", "acquire"): (lambda s, t, e, c: s.holds(c, e), "action/acquire"),
     ("lists", "lock"): (lambda s, t, c: s.closed(c), "action/enter"),
     ("consumers", "join"): (lambda s, t, c: s.present(c), "action/leave"),
-    ("wakeups", "notify"): (lambda s, t, c: s.permit(c), "action/wake"),
+    ("wakeups", "wake"): (lambda s, t, c: s.lies(c) > 0, "action/draw"),
     ("jobs", "begin_job"): (lambda s, t: s.looks(t), "action/end_job"),
     ("handover", "draw_permit"): (lambda s, t, p: s.drawn(t, p), "action/begin_run"),
     ("wakeups", "begin_look"): (lambda s, t, c: s.runs(c) != t, "action/take"),
