@@ -389,6 +389,15 @@ def test_a_release_that_sets_the_group_free_before_the_message_is_seen() -> None
     assert not right.problem
 
 
+@pytest.mark.parametrize("calls", ["pause A | resume A", "grant A 1 | pause A"])
+def test_who_fails_and_is_notified_again_is_on_the_way(calls: str) -> None:
+    """B waits for m1, and is woken when A finds nothing more behind m2, which is left to A."""
+    key = f"settle ranks-selector: enqueue m2, enqueue m1, subscribe A, subscribe B; {calls}"
+    right = run_pair(PULL_SYSTEM, LIB, PairData.read(key, PULL_SYSTEM).pair(PULL_SYSTEM))
+    assert right.exhausted
+    assert not right.problem
+
+
 def test_who_closes_may_have_been_sent_what_another_is_sent_then() -> None:
     """Of both orders A is served and nothing is sent twice; B may be served as well, and then closes."""
     key = "serve two: subscribe A, subscribe B; enqueue m1 | close B"

@@ -336,7 +336,7 @@ class Wk7(OnReplay):
 
         If the consumer is just being stopped, whoever stops it must, until that call returns.
         Definite only: the work and the other's readiness must have been there from before the call to its end,
-        and nobody may be on the way (Notified) at its end.
+        and nobody may be on the way (Notified) at its end, also not the consumer itself, notified again.
         """
         tested = 0
         offers = Offers(e for e in h.entries.values() if not e.expires and not e.group)
@@ -352,11 +352,10 @@ class Wk7(OnReplay):
                 continue
             tested += 1
             end = int(over)
-            others = [
-                s for s in h.subscriptions if s is not consumer and s.acquires and s.q == consumer.q
-            ]
-            if any(s.listed.at(end) in ("Notified", "") for s in others):
+            acquirers = [s for s in h.subscriptions if s.acquires and s.q == consumer.q]
+            if any(s.listed.at(end) in ("Notified", "") for s in acquirers):
                 continue
+            others = [s for s in acquirers if s is not consumer]
             for other in others:
                 idle = other.listed.held("Interested", op.start, end) and other.wish.held(
                     True, op.start, end
