@@ -90,7 +90,7 @@ def test_what_a_system_documents_is_no_violation_where_nothing_is_declared(
 
 
 def test_it_is_one_under_a_profile_that_promises_otherwise(tmp_path: Path) -> None:
-    assert elasticmq().verdicts(tmp_path, "--profile", "jms-queue")[0] == 1
+    assert elasticmq().verdicts(tmp_path, "--profile", "rabbit-classic")[0] == 1
     assert elasticmq().verdicts(tmp_path, "--profile", "fifo-adt")[0] == 1
     assert elasticmq().verdicts(tmp_path, "--profile", "sqs-standard")[0] == 0
     assert sqs_fifo().verdicts(tmp_path, "--profile", "sqs-fifo")[0] == 0

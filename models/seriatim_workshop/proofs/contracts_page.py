@@ -34,6 +34,7 @@ OWN = {
     "seriatim.queue.State.__repr__": "is how a state is shown",
     "seriatim_models.explorer.trace.foata.digest_of": "cuts a sum to 16 bytes: there is nothing else to say",
     "seriatim_models.pipeline.audit.metrics.bound": "raises 2 to a fraction, which CrossHair does not compute",
+    "seriatim_models.cli.stream_ui.made_again": "is how a number is shown",
     "seriatim_models.conformance.reference._weight": "returns what it is given",
     "seriatim_models.conformance.shapes._consumer": REQUEST,
     "seriatim_models.conformance.vector_scripts._exclusive": REQUEST,

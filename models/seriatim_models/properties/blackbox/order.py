@@ -250,6 +250,10 @@ class UnmarkedOrder(FirstDeliveryOrder):
     reads = FirstDeliveryOrder.reads | TAKE_BACK | {"consume", GAP}
     column_check = FirstDeliveryOrder.column_check
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.marked = False
+
     def take(self, out: DeliveryLines, event: Event) -> None:
         if event.ev == GAP:
             out.loose = _with(out.loose, "")
