@@ -136,11 +136,18 @@ def test_finds_a_race_of_two_clients(factory: Callable[[], object], tmp_path: Pa
 
 
 def test_the_smallest_clients_of_a_race_are_a_publisher_and_two_getters() -> None:
-    """`Peeks` needs all three; how often it shows again is counted."""
-    found = search_clients(
-        ThreadedObject(Peeks), PROFILES["any"].properties, clients=4, seconds=30, seed=1
-    )
-    assert found.violated == "P1"
+    """`Peeks` needs all three; how often it shows again is counted.
+
+    It is made smaller as long as it shows again, which on a busy machine it may not: then it is searched for again.
+    """
+    for seed in (1, 2, 3):
+        found = search_clients(
+            ThreadedObject(Peeks), PROFILES["any"].properties, clients=4, seconds=30, seed=seed
+        )
+        assert found.violated == "P1"
+        assert found.workload is not None
+        if len(found.workload.commands) < 4:
+            break
     assert found.workload is not None
     ops = sorted(c.op for thread in found.workload.commands for c in thread)
     assert ops.count("get") >= 2
