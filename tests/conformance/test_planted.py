@@ -6,6 +6,7 @@ import queue
 import random
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from seriatim_models.conformance.reference import Reference
 from seriatim_models.conformance.script import STEPS, ScriptStep
 from seriatim_models.conformance.search import SearchBounds, search
 from seriatim_models.conformance.selftest import self_test
+from seriatim_models.conformance.system import System
 from seriatim_models.conformance.vectors import consume, read_vectors
 from seriatim_models.conformance.workloads import drawn_script
 from seriatim_models.properties.base import Verdict
@@ -374,6 +376,23 @@ def test_what_is_rare_shows_under_load() -> None:
     assert sum(step.op == "publish" for step in witness.run.steps) >= 300
     assert 1 <= witness.runs <= 3  # as many further runs as there was time for
     assert witness.again == witness.runs  # what it does depends on nothing else
+
+
+def test_a_moment_of_standing_still_does_not_take_the_further_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = 4.0
+    over = time.monotonic() + seconds
+
+    def stalling(system: System, steps: Sequence[ScriptStep], until: float) -> DrivenRun:
+        if time.monotonic() > over:
+            time.sleep(0.2)  # ten times what the script takes
+        return drive(system, steps, until=until)
+
+    monkeypatch.setattr("seriatim_models.conformance.search.drive", stalling)
+    bounds = SearchBounds(seconds=seconds, first=True)
+    (witness,) = search(Local(Leaky), PROFILES["any"], bounds, seed=1).witnesses
+    assert 1 <= witness.again == witness.runs
 
 
 class TwoExclusive:

@@ -34,6 +34,8 @@ from seriatim_models.properties.standing import confirmed
 
 CONFIRM = 3
 """How often a shortest script is run again, to see how often the violation repeats."""
+CONFIRM_SHARE = 0.1
+"""What part of the time of the search these further runs may take beyond it, if their own time would be shorter."""
 SHORT_SCRIPTS, SHORT_STEPS = 300, 40
 """How many scripts may be run before there is load if bounds give a number of scripts, and how long short ones are."""
 SMALL_SHARE = 0.3
@@ -279,7 +281,10 @@ class _ViolationSearch:
             if witness.runs < CONFIRM:
                 # A few runs more, even if the time is over: how often it repeats is part of the finding.
                 each = max(self.last_seconds, self.kept_seconds)
-                more = time.monotonic() + each * (CONFIRM + 1)
+                least = (
+                    CONFIRM_SHARE * self.bounds.seconds
+                )  # a machine may stand still for a moment
+                more = time.monotonic() + max(each * (CONFIRM + 1), least)
                 self.until = max(self.until, min(more, self._latest))
                 with contextlib.suppress(_OutOfTime):
                     self.repeated(witness)
