@@ -15,9 +15,11 @@ from seriatim_models.matrix.cells import run_pair
 from seriatim_models.matrix.client_scenes import (
     CALLED_LATER,
     CLIENT_SYSTEM,
+    NEVER_SENT,
     NOT_ANSWERED,
     POOL_SYSTEM,
     REPLY_NOT_READ,
+    TOO_LATE,
     UNTIL_THE_CHANNELS_END,
     UNTIL_THE_END,
 )
@@ -38,6 +40,10 @@ ENDED = """            if self._closed is not None:
                 return
             self._closed = error
             channels"""
+REPLY_AWAITED = """        while call.reply is None:
+            self._wait(call)
+"""
+TWO_GET = "serve impatient: ; get c.1 q False 1 | get c.1 q False None"
 Edit = tuple[str, str, str]
 """The module, a text that stands once in it, and what replaces that."""
 TAKEN_AND_THEN_SENT: Edit = (
@@ -141,6 +147,58 @@ CASES: dict[str, tuple[MatrixSystem, str, ExpectedDifference, Edit, str]] = {
             ),
         ),
         "c.2 is {'closed': 320",
+    ),
+    "a call that is too late is made once more": (
+        CLIENT_SYSTEM,
+        "serve impatient: ; get c.1 q False 1 | qos c.1 1 True",
+        TOO_LATE,
+        (
+            "client",
+            REPLY_AWAITED,
+            """        try:
+            while call.reply is None:
+                self._wait(call)
+        except CallTimeout:
+            self.server.request(self.connection.wire, self.number, call.act)
+            raise
+""",
+        ),
+        "'holds': [(1, 'm1'), (2, 'm2')]",
+    ),
+    "a message that came too late is acknowledged": (
+        CLIENT_SYSTEM,
+        TWO_GET,
+        TOO_LATE,
+        (
+            "client",
+            REPLY_AWAITED,
+            """        try:
+            while call.reply is None:
+                self._wait(call)
+        except CallTimeout:
+            call.on_reply = lambda: self.server.request(
+                self.connection.wire, self.number, lambda c: self.server.settle(c, 0, True, None)
+            )
+            raise
+""",
+        ),
+        "'holds': [(2, 'm2')]",
+    ),
+    "a call whose turn has not come in time is sent all the same": (
+        CLIENT_SYSTEM,
+        TWO_GET,
+        NEVER_SENT,
+        (
+            "client",
+            """        while self._active is not None:
+            self._wait(call)
+""",
+            """        while self._active is not None:
+            if not self._changed.wait(call.timeout):
+                break
+""",
+        ),
+        "'get c.1 q False None': 'unfinished'",
     ),
     "a job takes all for a consumer and then sends it, unless it has paused": (
         PUSH_SYSTEM,
