@@ -909,6 +909,202 @@ def recover("""),
             parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
             self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
 """),
+    ("pool-two-blocks", "CH-4", "workpool",
+     """            self._in_progress.remove(key)
+            if not self._pool.get(key):
+                return False  # EndWorkNoMoreToDo
+""",
+     """            if not self._pool.get(key):
+                self._in_progress.remove(key)
+                return False  # EndWorkNoMoreToDo
+"""),
+    ("publish-beside-get", "RPC-1", "client",
+     """        with self._lock:
+            self._ensure_open()
+            self.server.request(self.connection.wire, self.number, act)
+""",
+     """        with self._lock:
+            while self._active is not None:
+                self._changed.wait()
+            self._ensure_open()
+            self.server.request(self.connection.wire, self.number, act)
+"""),
+    ("tag-of-another", "CH-4", "client",
+     """            lambda c: self.server.cancel(c, tag),
+            lambda: self._consumers.pop(tag, None),
+        )
+""",
+     """            lambda c: self.server.cancel(c, tag),
+        )
+        with self._lock:
+            self._consumers.pop(tag, None)
+"""),
+    ("settled-together", "outcome", "broker",
+     """            if requeue:
+                self._requeue(channel, t)
+            else:
+                del channel.unacked[t]
+""",
+     """            if requeue:
+                self._requeue(channel, t)
+                self._push_all()
+            else:
+                del channel.unacked[t]
+"""),
+    ("settled-together", "outcome", "broker",
+     """            if requeue:
+                self._requeue(channel, t)
+            else:
+                del channel.unacked[t]
+""",
+     """            if requeue:
+                self._requeue(channel, t)
+            else:
+                del channel.unacked[t]
+                self._push_all()
+"""),
+    ("settled-together", "outcome", "broker",
+     """            for item in list(queue.ready):
+                consumer = next((c for c in queue.consumers if c.may_take(item)), None)
+                if consumer is None:
+                    continue
+                queue.ready.remove(item)
+                queue.consumers.remove(consumer)
+                queue.consumers.append(consumer)
+                channel = consumer.channel
+                delivery = self._hand_out(channel, item, consumer, consumer.auto_ack)
+                channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+""",
+     """            for consumer in list(queue.consumers):
+                for item in list(queue.ready):
+                    if not consumer.may_take(item):
+                        continue
+                    queue.ready.remove(item)
+                    queue.consumers.remove(consumer)
+                    queue.consumers.append(consumer)
+                    channel = consumer.channel
+                    delivery = self._hand_out(channel, item, consumer, consumer.auto_ack)
+                    channel.wire.send(Frame("deliver", channel.number, delivery=delivery))
+"""),
+    ("fair-own-slot", "outcome", "fair",
+     """        quantum = slot.quantum
+        while not self._stopping.get():
+""",
+     """        quantum = slot.quantum
+        for _ in range(len(slot.waiting) + 1):
+            if self._stopping.get():
+                break
+"""),
+    ("log-two-publishers", "LC-4", "log",
+     """        with self._writing:
+            place = self._append(message)
+        for channel in self._connected.get():
+            channel.notify()
+        return place
+""",
+     """        before = self.tail.get()
+        with self._writing:
+            place = self._append(message)
+        for channel in self._connected.get():
+            if channel.position >= before:
+                if channel.position == before:
+                    channel.notify()
+        return place
+"""),
+    ("log-crash-while-parked", "outcome", "log",
+     """        self._position.set(position)
+        self.attempts = 0
+        self._save()
+""",
+     """        self.attempts = 0
+        self._save()
+        self._position.set(position)
+        self._save()
+"""),
+    ("group-left-by-two", "WK-1", "queue",
+     """        ok = entry.change(consumer.acquired, DEQUEUED)
+        if ok:
+            self._dispose(entry)
+            if self.groups.leave(entry.message.group, consumer):
+                self._announce_group(entry.message.group)
+""",
+     """        group = entry.message.group
+        last = bool(group) and self.groups.owners.get().get(group, (consumer, 0))[1] == 1
+        ok = entry.change(consumer.acquired, DEQUEUED)
+        if ok:
+            self._dispose(entry)
+            self.groups.leave(group, consumer)
+            if last:
+                self._announce_group(group)
+"""),
+    ("group-unselected", "WK-1", "queue",
+     """        for entry in self.entries:
+            if entry.message.group == group and entry.available():
+                self._announce(entry)
+""",
+     """        freed = None
+        for entry in self.entries:
+            if entry.message.group == group and entry.available():
+                self._rewind_all(entry)
+                freed = freed or entry
+        if freed is not None:
+            self._returned(freed)
+"""),
+    ("subscribes-inside", "WK-1", "queue",
+     """            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
+                self._announce(entry)
+""",
+     """            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):
+                with self._admission:
+                    self._announce(entry)
+"""),
+    ("immediate-ready", "outcome", "queue",
+     """            if self.deliver_to(consumer, path, entry) and consumer.acquires:
+                return
+""",
+     """            if self.deliver_to(consumer, path, entry) and consumer.acquires:
+                return
+            if consumer.acquires and consumer.wants_work.get() and consumer.has_interest(entry):
+                break
+"""),
+    ("push-turn-browser", "SO-7", "queue",
+     """                self._last_delivered.set(consumer.in_all)
+""",
+     """                if consumer.acquires:
+                    self._last_delivered.set(consumer.in_all)
+"""),
+    ("push-executor-exits", "WK-1", "queue",
+     """                self._submit(self._job)
+            except BaseException as error:
+                self._job_pending.set(False)
+                if not isinstance(error, Exception):
+                    raise
+""",
+     """                self._submit(self._job)
+            except Exception:
+                self._job_pending.set(False)
+"""),
+    ("subscribes-inside", "WK-1", "queue",
+     """        self._close(consumer)
+        if consumer.exclusive:
+            self.exclusive.set(None)
+        self.all.delete(consumer.in_all)  # last""",
+     """        with self._admission:
+            self._close(consumer)
+            if consumer.exclusive:
+                self.exclusive.set(None)
+            self.all.delete(consumer.in_all)  # last"""),
+    ("handover-waits-once", "WK-12", "handover",
+     """        while True:
+            waiting = self._waiting.get()
+            if item in waiting:
+                return False
+            if self""",
+     """        while True:
+            waiting = self._waiting.get()
+            if item in waiting[:1]:
+                return False
+            if self"""),
 ]  # fmt: skip
 """Program, what catches the mistake in it, module, text that stands once in it, and what stands there instead."""
 

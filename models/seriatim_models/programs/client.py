@@ -621,6 +621,21 @@ def consume_and_cancel(scene: ClientScene) -> None:
     scene.spawn(consume_and_cancel, "A")
 
 
+@scenario("CH-4 RPC-1", traces=44)
+def tag_of_another(scene: ClientScene) -> None:
+    """A consumer is cancelled; who waits for the turn meanwhile consumes by the same tag, and gets a message.
+
+    Bounds: One channel, one message, in a queue of its own; no message for the consumer that is cancelled.
+    """
+    (ch,) = scene.client(messages=0)
+    server = scene.server
+    scene.consuming(ch, "q", idle)
+    scene.at(ch, lambda x: server.declare_queue(x, "r"))
+    scene.at(ch, lambda x: server.publish(x, "", "r", scene.message("m1")))
+    scene.spawn(lambda: ch.basic_cancel("t"), "A")
+    scene.spawn(lambda: ch.basic_consume("r", idle, tag="t"), "B")
+
+
 @scenario("QS-2 RPC-1", traces=9)
 def crash_while_closing(scene: ClientScene) -> None:
     """A connection with a message in hand is closed, and crashes at the same time.
@@ -776,6 +791,32 @@ def consumers_in_turn_past_the_full(scene: ClientScene) -> None:
             third.basic_publish("", "q", scene.message(scene.fresh()))
 
     scene.spawn(publish, "A")
+
+
+@scenario("QS-1 QS-2", traces=2)
+def settled_together(scene: ClientScene) -> None:
+    """A channel acknowledges, or requeues, at once what two consumers have; each message then goes to who is in turn.
+
+    Bounds: All but the callbacks is there before anything runs; limits of three messages and of two, and as many
+    messages waiting. It is one step: to whom the first message goes is decided when all have been settled. The second
+    consumer raises, which tells its messages from the first's.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+    server = scene.server
+
+    def raising(channel: reference.Channel, delivery: Delivery) -> None:
+        raise RuntimeError
+
+    for limit, tag, callback in ((3, "t", idle), (2, "u", raising)):
+        scene.at(ch, lambda x, limit=limit: server.qos(x, limit, False))  # type: ignore[misc]
+        scene.at(ch, lambda x, tag=tag: server.consume(x, "q", tag))  # type: ignore[misc]
+        ch._consumers[tag] = callback
+    for _ in range(10):
+        scene.at(ch, lambda x: server.publish(x, "", "q", scene.message(scene.fresh())))
+    settle = ch.basic_nack if scene.world.choose(2) else ch.basic_ack
+    settle(0, multiple=True)
+    for _ in range(10):
+        ch.on_frame(ch.connection.wire.receive())
 
 
 @scenario("EX-1", traces=1)
@@ -1134,6 +1175,28 @@ def queue_again(scene: ClientScene) -> None:
         b.basic_publish("x", "", scene.message("m2"))
 
     scene.spawn(again, "A")
+
+
+@scenario("RPC-1", traces=2)
+def publish_beside_get(scene: ClientScene) -> None:
+    """A message is published while a call is out whose reply is not read before the publish has returned.
+
+    Bounds: One call, one publish. To publish is no call, so it waits for none.
+    """
+    (ch,) = scene.client(messages=0, read=False)
+    published = scene.world.semaphore(0, "published")
+
+    def publish() -> None:
+        ch.basic_publish("", "q", scene.message("m1"))
+        published.release()
+
+    def read() -> None:
+        published.acquire()
+        ch.connection.reader()
+
+    scene.spawn(lambda: ch.basic_get("q"), "A")
+    scene.spawn(publish, "B")
+    scene.world.spawn(read, name="reader c", daemon=True)
 
 
 @scenario("NL-1 RT-1 CH-4", traces=8)

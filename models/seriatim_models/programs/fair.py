@@ -334,6 +334,25 @@ def fair_delivers_itself(scene: FairScene) -> None:
     scene.loop()
 
 
+@scenario("FQ-1 FQ-3 FQ-4", traces=1, quanta=(3, 1))
+def fair_own_slot(scene: FairScene) -> None:
+    """Two handlers deliver to the slot that is being visited, which could pay for more than that.
+
+    Bounds: One delivery there and one by each of two handlers; one in another slot, whose visit is the next. A visit
+    ends when the slot is found empty, or cannot pay.
+    """
+    more = [True, True]
+
+    def handler(delivery: int) -> None:
+        if more:
+            more.pop()
+            scene.deliver(scene.slots[0], 1)
+
+    scene.fill((0, 1), (1, 1))
+    scene.consumer.handler = handler
+    scene.loop()
+
+
 @scenario("FQ-3 FQ-4", traces=4, quanta=(1,))
 def fair_weighs_another(scene: FairScene) -> None:
     """To weigh a delivery delivers another one, on the broker's thread.

@@ -186,6 +186,18 @@ def handover_waits_in_turn(scene: HandoverScene) -> None:
     scene.io_threads("io")
 
 
+@scenario("WK-12", traces=1)
+def handover_waits_once(scene: HandoverScene) -> None:
+    """A target that waits behind another one is notified once more: it has one turn for that, as if it had been once.
+
+    Bounds: One session with two targets, two messages for each, all there, one IO thread.
+    """
+    one, two = scene.target, scene.new_target(scene.session, "two")
+    scene.two_for_each(one, two)
+    scene.session.notify_work(two)
+    scene.io_threads("io")
+
+
 @scenario("WK-10", traces=1)
 def handover_leave(scene: HandoverScene) -> None:
     """One of a target's three consumers has had its turn and closes.

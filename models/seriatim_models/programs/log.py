@@ -166,6 +166,8 @@ CLEARS = 8
 """More changes of the disk than there are when a message of six bytes is published behind one that failed."""
 CRASHES = 60
 """More than the disk is changed in `both`: two records of 14 bytes, two syncs, two positions."""
+CRASHES_PARKING = 70
+"""More than it is changed while a message fails twice and is parked: 67 times, each byte of its record counted."""
 
 
 def both(scene: LogScene, c: reference.Channel) -> None:
@@ -289,6 +291,17 @@ def log_backlog_and_two(scene: LogScene) -> None:
     c.connect()
     scene.serve(c)
     scene.publish(b"m2", b"m3")
+
+
+@scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=200)
+def log_two_publishers(scene: LogScene) -> None:
+    """Two publish at once while a consumer is there, which may sleep again between their messages.
+
+    Bounds: One message from each publisher, no backlog.
+    """
+    scene.consumer()
+    scene.publish(b"m1", name="P")
+    scene.publish(b"m2", name="Q")
 
 
 @scenario("LC-1 LC-2 LC-3 LC-4 LC-5", traces=20)
@@ -1540,7 +1553,7 @@ def log_opened_step_by_step(scene: LogScene) -> None:
         scene.world.spawn(opens, name=name)
 
 
-@scenario("LC-1 LC-2 LC-6", traces=60, thread="life")
+@scenario("LC-1 LC-2 LC-6", traces=70, thread="life")
 def log_crash_while_parked(scene: LogScene) -> None:
     """The machine stops at any write while a message fails and is parked: it is tried as often as is stated.
 
@@ -1548,7 +1561,7 @@ def log_crash_while_parked(scene: LogScene) -> None:
     """
 
     scene.backlog(b"bad")
-    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES)
+    scene.storage.budget = scene.storage.spent + scene.world.choose(CRASHES_PARKING)
     with suppress(Crash):
         c = scene.channel()
         for _ in range(2):

@@ -31,13 +31,13 @@ def immediate(scene: PushScene) -> None:
 def immediate_ready(scene: PushScene) -> None:
     """Immediate messages arrive for a consumer that is ready, beside one that is not, and one that is ready once.
 
-    Bounds: Sequential; three consumers in turn, three messages, one publisher, no job. The turn of the third message
-    begins behind the last consumer, and comes to one that is not ready first.
+    Bounds: Sequential; three consumers in turn, four messages, one publisher, no job. The turn of the third message
+    comes first to one that is not ready, that of the fourth to one that still wants messages and has spent its credit.
     """
     scene.subscribe("A", credit=0)
     scene.subscribe("B")
     scene.subscribe("C", credit=1)
-    scene.publish("m1", "m2", "m3", immediate=True)
+    scene.publish("m1", "m2", "m3", "m4", immediate=True)
 
 
 @scenario("ES-5 IM-1 IM-4 QL-6", traces=11, executor=False)
@@ -180,6 +180,33 @@ def push_executor_refuses(scene: PushScene) -> None:
     scene.enqueue("m1")
     scene.run_job()
     _refused_once(scene, a, lambda: scene.queue.grant(a, 1))
+
+
+@scenario("ES-5 WK-1 WK-5", traces=1, executor=False)
+def push_executor_exits(scene: PushScene) -> None:
+    """To hand the executor a job ends the thread that does so; the next grant asks for another, which is run.
+
+    Bounds: One consumer without credit, one message there, one exit. Whoever does not exit publishes a second message.
+    """
+    a = scene.subscribe("A", credit=0)
+    scene.enqueue("m1")
+    scene.run_job()
+    submit = scene.queue._submit
+
+    def exits(job: Callable[[], None]) -> None:
+        scene.queue._submit = submit
+        raise SystemExit
+
+    def client() -> None:
+        scene.queue._submit = exits
+        with suppress(SystemExit):
+            scene.queue.grant(a, 1)
+            scene.enqueue("m2")
+        scene.queue.grant(a, 2)
+        while scene._jobs:
+            scene.run_job()
+
+    scene.spawn(client, name="A")
 
 
 @scenario("ES-5", traces=1, executor=False)
@@ -326,6 +353,26 @@ def push_turns_behind_a_job(scene: PushScene) -> None:
     scene.run_job()
     scene.subscribe("B")
     scene.publish("m2")
+
+
+@scenario("SO-7", traces=1, executor=False)
+def push_turn_browser(scene: PushScene) -> None:
+    """A browser is shown what no other consumer selects; the next message is for who comes behind the browser.
+
+    Bounds: Sequential; a browser between two consumers without limits, one message for the browser alone, which then
+    expires, and one for all.
+    """
+    scene.subscribe("A", keys=frozenset({"k"}))
+    scene.subscribe("browser", acquires=False)
+    scene.subscribe("B", keys=frozenset({"k"}))
+
+    def publish() -> None:
+        scene.enqueue("m1", expires=1)
+        scene.pass_time(2)
+        scene.queue.check_message_status()
+        scene.enqueue("m2", key="k")
+
+    scene.spawn(publish, name="P")
 
 
 @scenario("ES-5 WK-1", traces=1, executor=False)

@@ -6,7 +6,7 @@ the state in which everything rests is recorded and judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -553,6 +553,32 @@ def group_left_twice(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(second, a), name="client")
 
 
+@scenario("MG-1 SP-2 WK-1", traces=12)
+def group_left_by_two(scene: PullScene) -> None:
+    """The holder of a group is done with both of its messages, on two threads; another waits for the next.
+
+    Bounds: One group, two messages held and one behind them; one who waits, and pulls behind both.
+    """
+    a = scene.taker("A")
+    scene.enqueue("g1", "g2", group="g")
+    held = scene.take(a), scene.take(a)
+    b = scene.subscribe("B")
+    scene.enqueue("g3", group="g")
+    done = scene.world.semaphore(0, name="done")
+
+    def settle(entry: reference.QueueEntry) -> None:
+        scene.queue.dequeue(entry, a)
+        done.release()
+
+    def both_done() -> None:
+        for _ in held:
+            done.acquire()
+
+    for entry in held:
+        scene.spawn(partial(settle, entry), name=entry.message.id)
+    scene.serve(b, first=both_done)
+
+
 @scenario("ES-5 SP-3", traces=60)
 def groups_left_and_joined(scene: PullScene) -> None:
     """Two consumers leave and join two groups at the same time.
@@ -661,6 +687,72 @@ def closed_and_not_pulled(scene: PullScene) -> None:
     scene.serve(scene.subscribe("B"))
     scene.enqueue("m1")
     scene.spawn(lambda: scene.queue.close(a), name="A")
+
+
+@scenario("SP-2 WK-1", traces=1)
+def group_unselected(scene: PullScene) -> None:
+    """A group is set free whose first message nobody selects; who selects the second is woken for it.
+
+    Bounds: One group, a message that is done with and two behind it, one who waits.
+    """
+    a = scene.taker("A")
+    held = scene.enqueue("g1", group="g")
+    scene.take(a)
+    b = scene.subscribe("B", keys=frozenset({"k"}))
+    scene.enqueue("g2", group="g")
+    scene.enqueue("g3", group="g", key="k")
+    scene.spawn(lambda: scene.queue.dequeue(held, a), name="A")
+    scene.serve(b)
+
+
+class SubscribesWhenWoken(Inbox):
+    """A client that, woken first, subscribes another consumer before `notify_work` returns."""
+
+    def __init__(self, scene: PullScene, name: str) -> None:
+        super().__init__(scene.world, name)
+        self.more = [partial(scene.subscribe, f"{name}-more", keys=frozenset({"x"}))]
+
+    def notify_work(self, consumer: reference.Consumer) -> None:
+        """Wake the client's thread, and subscribe."""
+        super().notify_work(consumer)
+        while self.more:
+            self.more.pop()()
+
+
+@scenario("ES-5 WK-1 QL-1", traces=4)
+def subscribes_inside(scene: PullScene) -> None:
+    """A consumer is woken by a close, a release, a pause or housekeeping; the client subscribes another there and then.
+
+    Bounds: One message, which the other does not select; four calls that make it available or hand it on.
+    """
+    a = scene.taker("A")
+    scene.enqueue("m1", not_before=1)
+    queue = scene.queue
+
+    def housekeeping() -> None:
+        scene.pass_time(1)
+        queue.check_message_status()
+
+    which = scene.world.choose(4)
+    if which:
+        housekeeping()
+    held = scene.take(a) if which in (1, 2) else None
+    woken = scene.subscribe("C") if which == 3 else a
+    b = queue.subscribe("B", SubscribesWhenWoken(scene, "B"))
+    done = scene.world.semaphore(0, name="done")
+    calls: tuple[Callable[[], object], ...] = (
+        housekeeping,
+        lambda: queue.close(a),
+        lambda: held is not None and queue.release(held, a),
+        lambda: queue.set_notify_work_desired(woken, False),
+    )
+
+    def call() -> None:
+        calls[which]()
+        done.release()
+
+    scene.spawn(call, name="A")
+    scene.serve(b, first=done.acquire)
 
 
 @scenario("ES-5 WK-1 WK-5 QL-1", traces=1)

@@ -152,6 +152,26 @@ def pool_registered_anew(scene: ClientScene) -> None:
     scene.spawn(anew, "closer")
 
 
+@scenario("CH-1 CH-2 CH-4", traces=19)
+def pool_two_blocks(scene: ClientScene) -> None:
+    """A channel with more work than a runnable takes is unregistered and registered anew, and gets work.
+
+    Bounds: Blocks of one item, two items before and one after, one thread; the channel goes and comes once, perhaps
+    between two blocks.
+    """
+    service = scene.service(block=1)
+    service.pool.register_key("a")
+    for label in ("a:1", "a:2"):
+        service.add("a", scene.work(label))
+
+    def anew() -> None:
+        service.pool.unregister_key("a")
+        service.pool.register_key("a")
+        service.add("a", scene.work("a:3"))
+
+    scene.spawn(anew, "closer")
+
+
 @scenario("CH-1 CH-4", traces=30)
 def pool_unregister_one(scene: ClientScene) -> None:
     """A channel that is ready is unregistered while another has work.
