@@ -909,15 +909,6 @@ def recover("""),
             parked = load_state(self.storage, f"{name}.parking", "parking file", _parking_state)
             self._parked_to = recover(self.storage, self._parking, parked, self._mark_parked)
 """),
-    ("pool-two-blocks", "CH-4", "workpool",
-     """            self._in_progress.remove(key)
-            if not self._pool.get(key):
-                return False  # EndWorkNoMoreToDo
-""",
-     """            if not self._pool.get(key):
-                self._in_progress.remove(key)
-                return False  # EndWorkNoMoreToDo
-"""),
     ("publish-beside-get", "RPC-1", "client",
      """        with self._lock:
             self._ensure_open()
@@ -928,16 +919,6 @@ def recover("""),
                 self._changed.wait()
             self._ensure_open()
             self.server.request(self.connection.wire, self.number, act)
-"""),
-    ("tag-of-another", "CH-4", "client",
-     """            lambda c: self.server.cancel(c, tag),
-            lambda: self._consumers.pop(tag, None),
-        )
-""",
-     """            lambda c: self.server.cancel(c, tag),
-        )
-        with self._lock:
-            self._consumers.pop(tag, None)
 """),
     ("settled-together", "outcome", "broker",
      """            if requeue:
@@ -994,22 +975,6 @@ def recover("""),
         for _ in range(len(slot.waiting) + 1):
             if self._stopping.get():
                 break
-"""),
-    ("log-two-publishers", "LC-4", "log",
-     """        with self._writing:
-            place = self._append(message)
-        for channel in self._connected.get():
-            channel.notify()
-        return place
-""",
-     """        before = self.tail.get()
-        with self._writing:
-            place = self._append(message)
-        for channel in self._connected.get():
-            if channel.position >= before:
-                if channel.position == before:
-                    channel.notify()
-        return place
 """),
     ("log-crash-while-parked", "outcome", "log",
      """        self._position.set(position)

@@ -786,3 +786,34 @@ mutant(
 -            raise Misuse(f"delivery tags start at 1, this is {tag}")
 """,
 )
+
+mutant(
+    id="forgets-the-next-consumer",
+    killed_by="CH-4",
+    program="tag-of-another",
+    steps=41,
+    origin="a mistake of order, written by hand, that no program had named",
+    title="who cancels a consumer forgets it himself, behind the reply, when another has consumed by its tag",
+    diff="""
+             lambda c: self.server.cancel(c, tag),
+-            lambda: self._consumers.pop(tag, None),
+         )
++        with self._lock:
++            self._consumers.pop(tag, None)
+""",
+)
+
+mutant(
+    id="ready-and-in-progress",
+    killed_by="CH-4",
+    program="pool-two-blocks",
+    steps=22,
+    origin="a mistake of order, written by hand, that no program had named",
+    title="a channel with more work stays in progress while it is ready: unregistered and registered anew, for ever",
+    diff="""
+-            self._in_progress.remove(key)
+             if not self._pool.get(key):
++                self._in_progress.remove(key)
+                 return False  # EndWorkNoMoreToDo
+""",
+)

@@ -646,3 +646,23 @@ mutant(
 +                if not self._asked.wait(self.pause * 2 ** (self.attempts - 1)):
 """,
 )
+
+mutant(
+    id="signals-those-at-the-tail",
+    killed_by="LC-4",
+    program="log-two-publishers",
+    steps=32,
+    origin="a mistake of order, written by hand, that no program had named",
+    title="a publisher signals to whoever stands at the tail, which it has read before another publisher moved it",
+    diff="""
++        before = self.tail.get()
+         with self._writing:
+             place = self._append(message)
+         for channel in self._connected.get():
++            if channel.position >= before:
++                if channel.position == before:
+-            channel.notify()
++                    channel.notify()
+         return place
+""",
+)
