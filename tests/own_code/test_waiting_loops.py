@@ -15,11 +15,13 @@ RIGHT = {
     "flag": 1, "polled": 1, "closure": 1, "locked": 1, "spin_lock": 2, "empty_queue": 1, "tried": 1,
     "under_a_lock": 1, "as_many": 2, "alive": 1, "all_done": 1, "popped": 1, "event": 1, "future": 1,
     "taken_over": 1, "peterson": 8, "daemon": 1, "counted_without_end": 1, "repeated_without_end": 1,
-    "asked_until_it_is_so": 1,
+    "asked_until_it_is_so": 1, "read_twice_in_a_round": 1, "read_twice_under_a_lock": 1, "asked_twice": 1,
+    "alive_twice": 1,
 }  # fmt: skip
 READS = "reads .*{}, which nobody changes any more"
 WRONG = {
     "never_set": r"main waits for ever: the loop at waiting.py:\d+ " + READS.format("Box.ready"),
+    "never_though_read_twice": READS.format("Box.value"),
     "never_counted": READS.format("Box.ready"),
     "never_asked_with_success": READS.format("Box.ready"),
     "too_early": "assert box.value == 1",

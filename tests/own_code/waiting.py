@@ -271,7 +271,63 @@ def asked_until_it_is_so() -> None:
     thread.join()
 
 
+def read_twice_in_a_round() -> None:
+    """The flag is set between the two reads of one round: the next round finds it, and the loop ends."""
+    box = Box()
+
+    def wait() -> None:
+        while not box.ready:
+            print("still waiting", box.ready)
+
+    run(wait, lambda: setattr(box, "ready", True))
+
+
+def read_twice_under_a_lock() -> None:
+    lock, box = threading.Lock(), Box()
+
+    def ready() -> bool:
+        with lock:
+            return box.ready
+
+    def wait() -> None:
+        while not ready():
+            print("still waiting", ready())
+
+    def publish() -> None:
+        with lock:
+            box.ready = True
+
+    run(wait, publish)
+
+
+def asked_twice() -> None:
+    ready = threading.Event()
+
+    def wait() -> None:
+        while not ready.is_set():
+            print("still waiting", ready.is_set())
+
+    run(wait, ready.set)
+
+
+def alive_twice() -> None:
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    while thread.is_alive():
+        print("still alive", thread.is_alive())
+
+
 # -- wrong ------------------------------------------------------------------------------------------------------------
+
+
+def never_though_read_twice() -> None:
+    box = Box()
+
+    def wait() -> None:
+        while box.value != 2:
+            print("still waiting", box.value)
+
+    run(wait, lambda: setattr(box, "value", 1))
 
 
 def never_set() -> None:

@@ -105,8 +105,10 @@ TAKEN = (
 )  # fmt: skip
 LOOPS = (
     "pass", "time.sleep(0.01)", "time.sleep(0)\nr.append('round') if False else None", "Thing().y = 1",
-    "[].append(o.y)", "o.high(2)", "{}.update(d)", "pass", "pass", "pass", "time.sleep(0.01)", "with lock:\n    pass",
+    "[].append(o.y)", "o.high(2)", "{}.update(d)", "pass", "[o.x, o.y, done]", "[len(lst), len(d), q.qsize(), G]",
+    "time.sleep(0.01)", "with lock:\n    pass",
 )  # fmt: skip
+"""What a round does besides: some read what is waited for once more, and may find it there."""
 ENDS = {
     # How a loop ends by itself: what is before it, the other reason to end, what each round does, what is after it.
     # Such a loop stands in both programs as it is. Grouped by what a round changes.

@@ -8,6 +8,7 @@ round once without a change *stops* there:
 - if one of the places that the round read has changed since, the execution says nothing new (its end is
   ``superseded``): the search has another one in which the thread reads later, for the reads of the round are steps
   that race with the change;
+  This is so, too, if it changed within the round, behind its first read: the next round would read something else;
 - if nothing has changed when nothing else can happen, the thread goes round for ever, under the fairest of schedules.
 
 This is the *assume* of stateless model checkers for loops without effect (Kokologiannakis, Ren & Vafeiadis,
@@ -74,6 +75,7 @@ class Moment(NamedTuple):
     steps: int
     changes: int
     noted: int
+    taken: int
     objects: int
     """How many objects the thread had made."""
     held: tuple[tuple[Shared, int, int], ...]
@@ -97,7 +99,9 @@ class LoopRounds:
         self.changes: defaultdict[Thread, int] = defaultdict(int)
         self.noted: defaultdict[Thread, list[tuple[str, Any]]] = defaultdict(list)
         """What each thread did that may be a change: ``made``, number of an object of its own that it changed;
-        ``read``, a footprint."""
+        ``read``, a footprint. And ``stale``: another thread writes what it has last read after so many steps."""
+        self.taken: list[tuple[Thread, int, int]] = []
+        """Of each step its thread, what it touched, and what conflicts with it if it was a read in a round."""
         self.held: defaultdict[Thread, dict[Shared, int]] = defaultdict(dict)
         self.stopped: list[NoChange] = []
 
@@ -106,6 +110,9 @@ class LoopRounds:
         for waiting in self.stopped:
             if waiting.thread is not thread and not waiting.changed:
                 waiting.changed = waiting.has_read(place)
+        for other, noted in self.noted.items():
+            if other is not thread and (last := last_read(place, other)) >= 0:
+                noted.append(("stale", last))
         record = place.record
         if record.maker == thread.tid:
             self.noted[thread].append(("made", record.number))
@@ -118,10 +125,12 @@ class LoopRounds:
         for waiting in self.stopped:
             if waiting.thread is not thread and not waiting.changed:
                 waiting.changed = bool(waiting.touch().conf & footprint.mask)
+        rivals = 0
         if kind == SEES_A_LOCK:
             self.ex.need(LOCKS_LOOKED_AT, 0)
         if kind == ACCESS or (kind in (LOOKS, SEES_A_LOCK) and only_looks(op, footprint)):
             self.noted[thread].append(("read", footprint))
+            rivals = footprint.conf
         elif kind == TAKES and self.neutral_locks:
             self.held[thread][op.obj] = self.ex.steps
         elif kind == FREES and op.obj in self.held[thread]:
@@ -130,6 +139,7 @@ class LoopRounds:
             ]  # one that was taken before the round is missed at its end
         elif kind != SLEEPS:
             self.changes[thread] += 1
+        self.taken.append((thread, footprint.mask, rivals))
 
     def moment(self, thread: Thread, local: dict[str, object]) -> Moment:
         """What a thread knows now, at the head of a loop that binds these variables."""
@@ -137,6 +147,7 @@ class LoopRounds:
             self.ex.steps,
             self.changes[thread],
             len(self.noted[thread]),
+            len(self.taken),
             self.ex.numbers[thread.tid],
             tuple((o, at, getattr(o, "count", 1)) for o, at in self.held[thread].items()),
             local,
@@ -150,10 +161,23 @@ class LoopRounds:
             and before.local.keys() == after.local.keys()
             and all(same(value, after.local[name]) for name, value in before.local.items())
             and all(
-                kind == "read" or about > before.objects
+                kind != "made" or about > before.objects
                 for kind, about in self.noted[thread][before.noted :]
             )
         )
+
+    def overtaken(self, thread: Thread, since: Moment) -> bool:
+        """Whether another thread has written what a thread had read before in the round that began then."""
+        noted = self.noted[thread][since.noted :]
+        if any(kind == "stale" and about >= since.steps - 1 for kind, about in noted):
+            return True
+        rivals = 0
+        for other, touched, conflicts in self.taken[since.taken :]:
+            if other is thread:
+                rivals |= conflicts
+            elif rivals & touched:
+                return True
+        return False
 
     def reads(self, thread: Thread, since: Moment) -> Footprint:
         """What a thread has read in steps since a moment."""
@@ -181,6 +205,14 @@ def same(before: object, after: object) -> bool:
     )
 
 
+def last_read(place: SharedPlace, thread: Thread) -> int:
+    """After how many steps a thread has last read a place that is no step; below 0 for never."""
+    if place.thread is thread:
+        return place.read_at
+    found = place.readers.get(thread)
+    return found[0] if found else -2
+
+
 class NoChange(LocalOperation):
     """Go round a loop once more, which has changed nothing."""
 
@@ -194,7 +226,7 @@ class NoChange(LocalOperation):
         self.thread = thread
         self.since = since
         self.site = site
-        self.changed = False
+        self.changed = rounds.overtaken(thread, since)
         self.footprint = rounds.reads(thread, since)
 
     def ready(self, thread: Thread) -> bool:
@@ -211,12 +243,7 @@ class NoChange(LocalOperation):
 
     def has_read(self, place: SharedPlace) -> bool:
         """Whether the round has read a place."""
-        last = -2
-        if place.thread is self.thread:
-            last = place.read_at
-        elif found := place.readers.get(self.thread):
-            last = found[0]
-        return last >= self.since.steps - 1
+        return last_read(place, self.thread) >= self.since.steps - 1
 
     def run(self, thread: Thread, alternative: int) -> None:
         self.rounds.stopped.remove(self)
