@@ -183,6 +183,7 @@ def _work(switch: Callable[[], Any]) -> None:
             ex.world.flush(thread)
         thread.done = True
         thread.op = thread.code = None
+        thread.greenlet.gr_context = None  # each thread begins without context variables
         ex.space.idle.append(thread.greenlet)
         thread.greenlet = None
         del ex, thread  # an idle greenlet keeps nothing alive
