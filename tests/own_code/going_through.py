@@ -346,3 +346,18 @@ def right_an_iterator_of_each_thread() -> None:
     numbers, found = [1, 2], list[object]()
     run(lambda: found.append(next(iter(numbers))), lambda: found.append(first(reversed(numbers))))
     assert sorted(found) == [1, 2]  # type: ignore[type-var]
+
+
+# -- C code makes what is gone through later
+
+
+def wrong_iterators_in_a_list() -> None:
+    items = [1]
+    iterators = list(map(list.__iter__, (items,)))
+    assert seen(lambda: list(iterators[0]), lambda: items.append(2)) == [1]
+
+
+def wrong_pairs_that_map_makes() -> None:
+    items = [1]
+    pairs = list(map(enumerate, (items,)))
+    assert seen(lambda: list(pairs[0]), lambda: items.append(2)) == [(0, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import collections
 import collections.abc
@@ -9,6 +10,7 @@ import contextlib
 import contextvars
 import copy
 import dataclasses
+import decimal
 import functools
 import heapq
 import io
@@ -1036,3 +1038,41 @@ def right_metaclasses() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def right_context_of_one_thread_after_another() -> None:
+    """A thread begins without context variables, whoever has ended before it."""
+    run(lambda: VAR.set(1))
+    got: list[int] = []
+    run(lambda: got.append(VAR.get()))
+    assert got == [0]
+
+
+def right_decimal_context_of_each_thread() -> None:
+    def rounded() -> None:
+        decimal.getcontext().prec = 3
+        assert str(decimal.Decimal(1) / 3) == "0.333"
+
+    assert decimal.getcontext().prec == 28
+    run(rounded)
+    run(lambda: shown.append(str(decimal.Decimal(1) / 3)))
+    assert shown[-1] == "0." + 28 * "3"
+
+
+shown: list[str] = []
+
+
+def right_two_loops() -> None:
+    """The numbers of tasks are those of the process, and no reason to withhold a verdict."""
+    seen: list[int] = []
+
+    async def see(n: int) -> None:
+        seen.append(n)
+
+    def use(n: int) -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(see(n))
+        loop.close()
+
+    run(lambda: use(1), lambda: use(2))
+    assert sorted(seen) == [1, 2]

@@ -267,3 +267,67 @@ def right_many_objects_beside_a_generator() -> None:
 
     run(look, look)
     assert log == ["closed"] * 2
+
+
+def wrong_finalizer_of_c() -> None:
+    log, nodes = list[str](), [Node()]
+    weakref.finalize(nodes[0], log.append, "dead")
+    run(nodes.clear, lambda: log.append("seen"))
+    assert log == ["dead", "seen"]
+
+
+def wrong_callback_of_c() -> None:
+    log, nodes = list[Any](), [Node()]
+    reference = weakref.ref(nodes[0], log.append)
+    run(nodes.clear, lambda: log.append("seen"))
+    assert log == [reference, "seen"]
+
+
+def wrong_finalizer_is_called_by_who_comes_first() -> None:
+    callers, nodes = list[str](), [Node()]
+    finalizer = weakref.finalize(nodes[0], lambda: callers.append(threading.current_thread().name))
+    threads = [
+        threading.Thread(target=nodes.clear, name="death"),
+        threading.Thread(target=finalizer, name="call"),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert callers == ["death"]
+
+
+def wrong_finalizer_is_alive_before_it_runs() -> None:
+    nodes, alive = [Node()], list[bool]()
+    finalizer = weakref.finalize(nodes[0], int)
+    run(nodes.clear, lambda: alive.append(finalizer.alive))
+    assert alive == [False]
+
+
+def right_finalizer_runs_once() -> None:
+    called, nodes = list[int](), [Node()]
+    finalizer = weakref.finalize(nodes[0], called.append, 1)
+    run(nodes.clear, finalizer, finalizer)
+    assert called == [1]
+
+
+class Listener:
+    def heard(self) -> int:
+        return 1
+
+
+def wrong_listener_is_dead() -> None:
+    listeners = [Listener()]
+    methods = [weakref.WeakMethod(listeners[0].heard)]
+    run(listeners.clear, lambda: methods[0]()())  # type: ignore[misc]  # it may be None: that is the mistake
+
+
+def right_listener_is_held() -> None:
+    listeners = [Listener()]
+    methods = [weakref.WeakMethod(listeners[0].heard)]
+
+    def call() -> None:
+        method = methods[0]()
+        assert method is None or method() == 1
+
+    run(listeners.clear, call)

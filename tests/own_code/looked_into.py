@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import contextvars
 import itertools
 import re
 import threading
+import types
 import xml.etree.ElementTree as ElementTree
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, ClassVar
 
 from tests.own_code.going_through import run, seen
 
@@ -176,3 +179,143 @@ def elements() -> Iterator[int]:
 def wrong_searched_generator() -> None:
     generator = elements()
     assert seen(lambda: 1 in generator, lambda: 2 in generator)
+
+
+# -- operators on variables, and C code that a class of Python is made of
+
+
+def wrong_repeated_in_place() -> None:
+    items = [1]
+
+    def twice() -> None:
+        mine = items
+        mine *= 2
+
+    run(twice, lambda: items.append(3))
+    assert items == [1, 1, 3]
+
+
+class Items(list[int]):
+    size = property(len)
+
+
+class Calls:
+    made: ClassVar[list[int]] = []
+    __call__ = made.append
+
+
+def wrong_size_by_a_property_of_c() -> None:
+    items = Items()
+
+    def first() -> None:
+        if items.size == 0:
+            items.append(1)
+
+    run(first, first)
+    assert items.size == 1
+
+
+def wrong_call_of_a_method_of_c() -> None:
+    calls = Calls()
+    run(lambda: calls(1), lambda: calls(2))
+    assert Calls.made == [1, 2]
+
+
+def wrong_method_made_of_c() -> None:
+    items: list[int] = []
+    append = types.MethodType(list.append, items)
+    run(lambda: append(1), lambda: append(2))
+    assert items == [1, 2]
+
+
+def wrong_name_of_an_exception_is_unbound() -> None:
+    """`except ... as error` unbinds its name at its end, also where it is another function's."""
+    error: object = None
+
+    def fail() -> None:
+        nonlocal error
+        try:
+            raise ValueError
+        except ValueError as error:  # noqa: F841 - the other function's
+            pass
+
+    def look() -> None:
+        assert error is None or isinstance(error, ValueError)
+
+    run(fail, look)
+
+
+def right_name_of_an_exception_is_bound_again() -> None:
+    error: object = None
+
+    def fail() -> None:
+        nonlocal error
+        try:
+            raise ValueError
+        except ValueError as error:
+            del error
+        error = 1  # type: ignore[misc]  # noqa: F841 - the other function's
+
+    run(fail)
+    assert error == 1  # type: ignore[misc]  # it is bound again
+
+
+class Table:
+    items: ClassVar[dict[str, int]] = {"a": 0}
+    __len__ = items.__len__
+    __iter__ = items.__iter__
+    __getattr__ = staticmethod(items.__getitem__)  # type: ignore[misc]  # it looks for a name alone
+
+
+def wrong_attribute_by_a_method_of_c() -> None:
+    table: Any = Table()
+    assert seen(lambda: table.a, lambda: Table.items.update(a=1)) == 0
+
+
+def wrong_length_by_a_method_of_c() -> None:
+    assert seen(lambda: len(Table()), lambda: Table.items.update(b=1)) == 1
+
+
+def wrong_names_by_a_method_of_c() -> None:
+    assert seen(lambda: [*Table()], lambda: Table.items.update(b=1)) == ["a"]
+
+
+def wrong_traceback_of_a_shared_exception() -> None:
+    """Who raises an object again changes its traceback, also while another looks at it."""
+    same: list[bool] = []
+    failure: Future[None] = Future()
+    failure.set_exception(ValueError())
+
+    def look() -> None:
+        try:
+            failure.result()
+        except ValueError as error:
+            same.append(error.__traceback__ is error.__traceback__)
+
+    run(look, look)
+    assert all(same)
+
+
+def wrong_cause_of_a_shared_exception() -> None:
+    same: list[bool] = []
+    failure = ValueError()
+
+    def fail(cause: Exception) -> None:
+        try:
+            raise failure from cause
+        except ValueError as error:
+            same.append(error.__cause__ is cause)
+
+    run(lambda: fail(KeyError()), lambda: fail(TypeError()))
+    assert all(same)
+
+
+def right_shared_exception_is_raised() -> None:
+    """Nobody looks at its traceback, so there is one schedule."""
+    failure = ValueError()
+
+    def fail() -> None:
+        with contextlib.suppress(ValueError):
+            raise failure
+
+    run(fail, fail)

@@ -181,6 +181,41 @@ def wrong_file_that_is_written_when_it_is_closed() -> None:
         assert seen in (["written"], ["written", "x"])
 
 
+def wrong_file_is_made_by_who_finds_none() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "made")
+
+        def make() -> None:
+            if not os.path.exists(path):
+                open(path, "x").close()
+
+        run(make, make)
+
+
+def wrong_file_of_c_is_made_by_who_finds_none() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "made")
+
+        def make() -> None:
+            if not os.path.exists(path):
+                io.FileIO(path, "x").close()
+
+        run(make, make)
+
+
+def right_file_is_made_once() -> None:
+    made: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "made")
+
+        def make() -> None:
+            with contextlib.suppress(FileExistsError), open(path, "x"):
+                made.append(path)
+
+        run(make, make)
+    assert len(made) == 1
+
+
 def wrong_folder_that_is_missing() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "new")

@@ -12,6 +12,7 @@ import graphlib
 import heapq
 import io
 import json
+import random
 import statistics
 import string
 from collections.abc import Callable
@@ -342,3 +343,24 @@ def wrong_order_of_a_graph_that_grows() -> None:
 def wrong_mean_of_a_list_that_is_emptied() -> None:
     numbers = [1, 2]
     run(lambda: statistics.mean(numbers), numbers.clear)
+
+
+def wrong_merge_of_a_list_that_grows() -> None:
+    items = [1, 3]
+    found = seen(lambda: list(heapq.merge(items, [2])), lambda: items.append(4))
+    assert found == [1, 2, 3]
+
+
+def right_merge_of_copies() -> None:
+    items = [1, 3]
+    found = seen(lambda: list(heapq.merge(items[:], [2])), lambda: items.append(4))
+    assert found in ([1, 2, 3], [1, 2, 3, 4])
+
+
+def wrong_two_threads_draw_one_number() -> None:
+    """`gauss` keeps every second number for the next call; two threads may both take it."""
+    chance = random.Random(1)
+    chance.gauss(0, 1)
+    drawn: list[float] = []
+    run(*[lambda: drawn.append(chance.gauss(0, 1))] * 2)
+    assert drawn[0] != drawn[1]

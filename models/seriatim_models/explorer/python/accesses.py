@@ -30,6 +30,7 @@ from seriatim_models.explorer.python.places import (
     CONTAINER,
     CONTENTS,
     INSTANCE,
+    METHOD_OF_C,
     MODULE,
     NATIVE,
     OPAQUE,
@@ -190,19 +191,22 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
-UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE, CACHED, ATTRIBUTES, CLOSURE = range(
-    10
-)
+UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE = range(7)
+CACHED, ATTRIBUTES, CLOSURE, PROPERTY_OF_C, OF_EXCEPTION = range(7, 12)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
 state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes, the cells
-of a function."""
+of a function, a property whose getter is written in C, what `raise` changes of an exception."""
+RAISED = "tracebacks of exceptions"
+"""What is observed where a program reads what `raise` changes."""
+OF_RAISE = ("__traceback__", "__context__", "__cause__")
+"""The attributes of an exception that `raise` changes."""
 
 
 class _Library:
     """What `kept_inside` knows of the standard library; it imports this module and fills this in."""
 
     members: dict[int, Callable[[PythonExecution, Thread, Any, str, int], Any]]
-    """How CACHED, ATTRIBUTES and CLOSURE are read."""
+    """How CACHED and all that comes behind it are read."""
     attribute_dict: Callable[[Any, int], Any]
     """`kept_inside.AttributeDict`."""
     plain: Callable[[Any], Any]
@@ -220,6 +224,12 @@ class _Library:
 
 
 library = _Library()
+
+
+C_GETTERS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, METHOD_OF_C, functools.partial,
+)  # fmt: skip
+"""Functions of C that a program may make a property of: `property(len)`."""
 
 
 C_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -274,7 +284,8 @@ def _member(kind: type, name: str) -> int:
 def _by_class(kind: type, what: int, base: type, value: object) -> int:
     """What an attribute of an object of a class is, whose class `base` has `value` for it."""
     if isinstance(value, property):
-        return PROPERTY
+        by_c = isinstance(value.fget, C_GETTERS) and type(value).__get__ is property.__get__
+        return PROPERTY_OF_C if by_c else PROPERTY
     if isinstance(value, functools.cached_property):
         own = type(value).__get__ is not functools.cached_property.__get__
         return PROPERTY if own else CACHED
@@ -282,6 +293,8 @@ def _by_class(kind: type, what: int, base: type, value: object) -> int:
         type(value) in (types.MethodDescriptorType, types.WrapperDescriptorType)
     ):
         return METHOD
+    if base is BaseException and getattr(value, "__name__", "") in OF_RAISE:
+        return OF_EXCEPTION
     if isinstance(value, C_ATTRIBUTES) and written_in_c(base):
         if what in (VALUE, TUPLE):
             return UNSHARED  # of what never changes
@@ -374,7 +387,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
-    elif is_a in (DATA, CACHED):
+    elif is_a in (DATA, CACHED, OF_EXCEPTION):
         changed = [(record_of(ex, obj, site, True), name, True)]
         if ATTRIBUTE_NAMES in ex.search.promoted and changes_names(ex, obj, name):
             changed.append((changed[0][0], "__dict__", True))

@@ -176,7 +176,9 @@ def refresh(ex: PythonExecution) -> None:
         if is_asyncio(name) and "concurrent" in module.__dict__:
             module.concurrent = modules["concurrent"]
     events, tasks = modules["asyncio.events"], modules["asyncio.tasks"]
-    tasks._task_name_counter = itertools.count(1).__next__
+    numbers = itertools.count(1)
+    ex.record(numbers, "numbers of tasks", True)
+    tasks._task_name_counter = numbers.__next__
     for name in ("_all_tasks", "_scheduled_tasks", "_eager_tasks"):
         if hasattr(tasks, name):
             setattr(tasks, name, NativeSet())

@@ -7,6 +7,7 @@ import collections
 import contextvars
 import datetime
 import functools
+import io
 import itertools
 import logging
 import operator
@@ -128,6 +129,10 @@ LOOKING = frozenset((isinstance, issubclass, callable, type, builtins.super))
 """What looks at no contents."""
 
 
+C_METHODS = (types.BuiltinFunctionType, METHOD_OF_C, types.MethodDescriptorType)
+"""What a class of Python has of C code, and what a method may be made of: `types.MethodType(list.append, items)`."""
+
+
 def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     """`function(*args, **kwargs)`."""
     ex = now.execution
@@ -136,6 +141,8 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
         return None if _logs(function, kind, args) else function(*args, **kwargs)
     if kind is types.FunctionType or kind is types.MethodType:
         code = function if kind is types.FunctionType else function.__func__
+        if isinstance(code, C_METHODS):
+            return call(code, site, function.__self__, *args, **kwargs)
         if type(code) is types.FunctionType and MARK not in code.__globals__:
             if code.__globals__ is logging.__dict__ and _logs(function, kind, args):
                 return None
@@ -153,7 +160,16 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
         return handler(ex, function, args, kwargs, site)
     if isinstance(function, type):
         return _call_class(ex, function, args, kwargs, site)
+    return _call_object(ex, function, args, kwargs, site)
+
+
+def _call_object(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """An object whose class has a `__call__`."""
+    kind = type(function)
     method = getattr(kind, "__call__", None)  # noqa: B004 - its code is wanted
+    if isinstance(method, C_METHODS):  # `__call__ = items.append`
+        bound = () if hasattr(method, "__self__") else (function,)
+        return call(method, site, *bound, *args, **kwargs)
     if isinstance(method, types.FunctionType):
         if MARK not in method.__globals__ and not getattr(kind, "__s_native__", False):
             _unobserved(ex, method, (function, *args), kwargs, site)
@@ -230,6 +246,12 @@ NO_FILES = frozenset(
 """Functions of `posix` that look at no file."""
 
 
+NO_FILES_OF_OS = frozenset(
+    ("fspath", "fsencode", "fsdecode", "get_exec_path", "getenv", "encode", "decode", "encodekey", "check_str")
+)  # fmt: skip
+"""Functions of `os`, written in Python, that look at no file; the last four are those of `os.environ`."""
+
+
 FILE_MODULES = frozenset(
     ("shutil", "tempfile", "glob", "fileinput", "filecmp", "linecache", "zipfile", "tarfile")
 )
@@ -256,13 +278,7 @@ def uses_files(module: str, function: Any) -> bool:
     if top in ("posixpath", "genericpath", "ntpath"):
         return function.__name__ in FILE_FUNCTIONS
     if top == "os":
-        return function.__name__ not in (
-            "fspath",
-            "fsencode",
-            "fsdecode",
-            "get_exec_path",
-            "getenv",
-        )
+        return function.__name__ not in NO_FILES_OF_OS
     if top == "pathlib":
         return not function.__qualname__.startswith("Pure")
     return top in FILE_MODULES
@@ -343,8 +359,8 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
     _by_methods(ex, function, objects, site)
     if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
         touch_all(changes, site, *objects, deep=changes or function in DEEP)
-    if module in ("posix", "nt") and name not in NO_FILES:
-        touch_files(site)
+    if function is open or (module in ("posix", "nt") and name not in NO_FILES):
+        touch_files(site)  # `open` may make a file, or find none
     return result_of(ex, function(*args, **kwargs), site, objects)
 
 
@@ -566,6 +582,8 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
             for argument in args
         )
     in_one_go(ex, args, site)
+    if kind is io.FileIO:
+        touch_files(site)
     value = _made_of(ex, kind, args, kwargs, site)
     if kind is types.MappingProxyType:
         ex.views[id(value)] = (value, args[0])

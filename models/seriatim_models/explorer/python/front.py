@@ -35,7 +35,12 @@ from seriatim_models.explorer.model.execution import inside
 from seriatim_models.explorer.model.guard import own_code
 from seriatim_models.explorer.model.world import World
 from seriatim_models.explorer.python import asyncio_state
-from seriatim_models.explorer.python.accesses import ATTRIBUTE_NAMES, ATTRIBUTES_DELETED, now
+from seriatim_models.explorer.python.accesses import (
+    ATTRIBUTE_NAMES,
+    ATTRIBUTES_DELETED,
+    RAISED,
+    now,
+)
 from seriatim_models.explorer.python.asyncio_state import quiet
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import (
@@ -79,7 +84,9 @@ OF_THE_TIME = 0.5
 then the sample: an execution may be so long that there are never so many."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
-ALL_OF_A_KIND = (BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT)
+ALL_OF_A_KIND = (
+    BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT, RAISED,
+)  # fmt: skip
 """What is promoted and is no place, but makes places of much."""
 ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"

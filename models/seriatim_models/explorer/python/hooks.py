@@ -9,6 +9,8 @@ from typing import Any
 from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.python.accesses import (
     MARK,
+    OF_RAISE,
+    RAISED,
     cell,
     cell_set,
     del_,
@@ -83,10 +85,41 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
         own = vars(kind).get(special)
         if isinstance(own, types.FunctionType) and own is not stable_hash:
             type.__setattr__(kind, special, with_lookups(own, special))
+    for special, value in list(vars(kind).items()):
+        if special.startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
+            type.__setattr__(kind, special, _announcing(getattr(value, "__func__", value)))
     ex = now.execution
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
         ex.need(LIFETIMES, 0)
     return kind
+
+
+def _bound_by_c(method: Any) -> bool:
+    """Whether a special method is one of C with an object of its own: `__getitem__ = table.get`."""
+    return isinstance(
+        method, types.BuiltinFunctionType | types.MethodWrapperType
+    ) and not isinstance(method.__self__, type | types.ModuleType | None)
+
+
+def _announcing(method: Any) -> Any:
+    """The same as a function of Python: C code calls it by its class, where no call is announced."""
+
+    def announced(*args: Any, **kwargs: Any) -> Any:
+        return call(method, 0, *args, **kwargs)
+
+    return staticmethod(announced)
+
+
+def raised(error: Any, site: int) -> Any:
+    """What `raise` raises: its traceback, its context and its cause change, if somebody reads them."""
+    ex = now.execution
+    thread = None if ex is None else ex.current
+    if ex is None or thread is None or RAISED not in ex.search.promoted:
+        return error
+    if isinstance(error, BaseException):
+        record = record_of(ex, error, site)
+        ex.touch_all(thread, [(record, name, True) for name in OF_RAISE], site)
+    return error
 
 
 def loop(site: int, *names: str) -> Loop | None:
@@ -134,7 +167,7 @@ HOOKS: dict[str, Any] = {
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
         "loop": loop, "round": going_round, "endless": endless, "scoped": Scoped, "scoped_async": ScopedAsync,
-        "with_lookups": lambda method: with_lookups(method, method.__name__),
+        "raised": raised, "with_lookups": lambda method: with_lookups(method, method.__name__),
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

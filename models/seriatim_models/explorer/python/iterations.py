@@ -172,10 +172,17 @@ class CalledByC(Iteration):
         owner = getattr(function, "__self__", None)
         if kind_of(type(owner)) in (CONTAINER, OPAQUE, VIEW):
             self.container = owner
-        self.writes = getattr(function, "__name__", "") in CHANGING
+        name = getattr(function, "__name__", "")
+        self.writes = name in CHANGING
+        self.begins = function in LAZY or name in ("iter", "__iter__", "reversed", "__reversed__")
+        """Whether it makes what is gone through later, and then announces its steps."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.announced() and not any(kind_of(type(arg)) in (INSTANCE, TUPLE) for arg in args):
+        if (
+            self.announced()
+            and not self.begins
+            and not any(kind_of(type(arg)) in (INSTANCE, TUPLE) for arg in args)
+        ):
             return self.function(*args, **kwargs)
         result = library.call(self.function, self.site, *args, **kwargs)
         self.step = -1 if now.execution is None else now.execution.steps

@@ -638,8 +638,11 @@ _TWINNED = {
     )
 }  # fmt: skip
 """Modules whose functions and methods are run in their rewritten form, by the dict of their globals."""
-DRAWING = frozenset(("choice", "choices", "sample", "shuffle", "_randbelow_with_getrandbits"))
-"""Methods of `random.Random` that look into what they are given; all others draw in one operation."""
+DRAWING = frozenset(
+    ("choice", "choices", "gauss", "sample", "shuffle", "_randbelow_with_getrandbits")
+)
+"""Methods of `random.Random` that look into what they are given, and `gauss`, which keeps what it has not given; all
+others draw in one operation."""
 PARTS: dict[types.ModuleType, tuple[str, ...]] = {
     random: ("Random",),
     dataclasses: ("asdict", "astuple", "replace", "_asdict_inner", "_astuple_inner", "_replace"),
@@ -781,8 +784,21 @@ def contextlib_module(ex: PythonExecution) -> types.ModuleType:
 def weak_containers(ref: type) -> dict[str, Any]:
     """The containers of `weakref`, which refer to what is in them by `ref`."""
     sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"), ref=ref)
-    names = ("KeyedRef", "WeakValueDictionary", "WeakKeyDictionary")
+    names = ("KeyedRef", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary")
     return {**sets, **observed_containers(weakref, names, ref=ref, **sets)}
+
+
+def property_of_c(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`obj.size` of a `property(len)`: what C code reads of the object is announced."""
+    value = next(base.__dict__[name] for base in type(obj).__mro__ if name in base.__dict__)
+    return library.call(value.fget, site, obj)
+
+
+def of_exception(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`error.__traceback__` and its like, which change when somebody raises the object again."""
+    ex.need(accesses.RAISED, site)
+    ex.touch(thread, record_of(ex, obj, site), name, False, site)
+    return getattr(obj, name)
 
 
 READERS = frozenset(("json", "textwrap", "traceback"))
@@ -792,6 +808,8 @@ library.members = {
     accesses.CACHED: cached_property,
     accesses.ATTRIBUTES: attributes,
     accesses.CLOSURE: closure,
+    accesses.PROPERTY_OF_C: property_of_c,
+    accesses.OF_EXCEPTION: of_exception,
 }
 library.attribute_dict = AttributeDict
 library.plain = lambda value: value.copy() if type(value) is AttributeDict else value

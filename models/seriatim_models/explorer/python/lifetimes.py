@@ -33,6 +33,8 @@ from seriatim_models.explorer.python.places import ObjectRecord, SharedPlace
 
 LIFE = "<lifetime>"
 """The name of the place that a weak reference reads."""
+RUN = "<run>"
+"""The name of the place that says whether a finalizer has run."""
 STOPS = "INTRINSIC_STOPITERATION_ERROR"
 """The instruction that such a handler begins with."""
 HELPERS = (str(weakref.__file__), str(_weakrefset.__file__), str(HARNESS))
@@ -71,7 +73,7 @@ class WeakReference(weakref.ref[Any]):
 
         def called(reference: Any) -> None:
             if callback is not None and now.execution is ex and ex.current is not None:
-                callback(reference)
+                call(callback, 0, reference)
 
         made = super().__new__(cls, obj, called)
         made.record = record_of(ex, obj, 0, True)
@@ -106,28 +108,42 @@ class Finalizer:
         self._obj: Callable[[], Any] = WeakReference(obj, self) if followed else lambda: obj
         self._info: Any = (func, args, kwargs)
         ex = now.execution
+        self._record = record_of(ex, self, 0, True) if followed and ex is not None else None
         if ex is not None:
             ex.finalizers.append(self)  # they live until they are called
 
+    def _announce(self, write: bool) -> None:
+        """Whether it was run is a place: who calls or detaches it comes first or last."""
+        ex = now.execution
+        if self._record is not None and ex is not None and (thread := ex.current) is not None:
+            ex.touch(thread, self._record, RUN, write, 0)
+
     def __call__(self, _: object = None) -> Any:
         """Run it, if it was not run yet."""
+        self._announce(True)
         info, self._info = self._info, None
-        return None if info is None else info[0](*info[1], **info[2])
+        return None if info is None else call(info[0], 0, *info[1], **info[2])
 
     def detach(self) -> Any:
         """What it would do; it will not do it any more."""
-        info = self.peek()
+        self._announce(True)
+        info = self._would_do()
         self._info = None
         return info
 
     def peek(self) -> Any:
         """What it would do."""
+        self._announce(False)
+        return self._would_do()
+
+    def _would_do(self) -> Any:
         obj = self._obj()
         return None if self._info is None or obj is None else (obj, *self._info)
 
     @property
     def alive(self) -> bool:
         """Whether it was neither run nor detached."""
+        self._announce(False)
         return self._info is not None
 
 

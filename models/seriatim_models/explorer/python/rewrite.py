@@ -23,6 +23,7 @@ An `async def` is rewritten like any function; what an `async for` calls is Pyth
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import sysconfig
 from types import CodeType
@@ -605,6 +606,7 @@ class Rewriter(ast.NodeTransformer):
         """`a += v`: read, compute, write."""
         target, operator = node.target, ast.Constant(INPLACE[type(node.op)])
         numeric = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int | float)
+        numeric = numeric and not isinstance(node.op, ast.Mult)  # a list may be repeated in place
         value = self.visited(node.value)
         if isinstance(target, ast.Name) and not self.token(target.id):
             if numeric:
@@ -745,12 +747,31 @@ class Rewriter(ast.NodeTransformer):
         """`except E as x`."""
         if node.type is not None:
             node.type = self.visited(node.type)
-        before: list[ast.stmt] = []
         if node.name and self.token(node.name):
             target = ast.copy_location(ast.Name(node.name, ast.Store()), node)
-            node.name = self.temporary()
+            shared, node.name = node.name, self.temporary()
             before = self.stored(target, ast.Name(node.name, ast.Load()), node)
-        node.body = [*before, *self.block(node.body)]
+            # Python unbinds the name at the end, whatever the handler did with it; others may read it until then.
+            unset = ast.copy_location(ast.Constant(None), node)
+            unbound = ast.copy_location(ast.Delete([ast.Name(shared, ast.Del())]), node)
+            last = [*self.stored(copy.copy(target), unset, node), *self.visit_Delete(unbound)]
+            self.guarded += 1
+            body: list[ast.stmt] = [ast.Try(self.block(node.body), [], [], last)]
+            self.guarded -= 1
+            node.body = [*before, ast.copy_location(body[0], node)]
+            return node
+        node.body = self.block(node.body)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """`raise a from b`: an object that others may have raised, too, changes."""
+        again = not isinstance(node.exc, ast.Call)
+        if node.exc is not None:
+            node.exc = self.visited(node.exc)
+            if again:
+                node.exc = self.hook("raised", node, node.exc)
+        if node.cause is not None:
+            node.cause = self.visited(node.cause)
         return node
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
