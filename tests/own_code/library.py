@@ -25,7 +25,7 @@ from collections import ChainMap, Counter, OrderedDict, UserDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -1076,3 +1076,57 @@ def right_two_loops() -> None:
 
     run(lambda: use(1), lambda: use(2))
     assert sorted(seen) == [1, 2]
+
+
+class Alive:
+    objects: ClassVar[set[int]] = set()
+
+    def __init__(self) -> None:
+        Alive.objects.add(id(self))
+
+
+def wrong_registry_by_id() -> None:
+    """`id` is the same in `__init__`, where the object has no name yet, and later."""
+    alive = Alive()
+
+    def close() -> None:
+        if id(alive) in Alive.objects:
+            Alive.objects.remove(id(alive))
+
+    run(close, close)
+
+
+class Number(int):
+    pass
+
+
+def right_id_stays() -> None:
+    def function() -> None: ...
+
+    def look() -> None:
+        for obj in (Alive(), Number(), function, Alive, ValueError(), threading.Lock()):
+            before = id(obj)
+            with contextlib.suppress(AttributeError):
+                obj.note = 1  # type: ignore[union-attr]
+            assert id(obj) == before
+
+    run(look)
+
+
+def right_default_lock_is_made_once() -> None:
+    """`threading.Lock` is written in C, so nobody comes between the look and the default that it makes."""
+    locks: Any = collections.defaultdict(threading.Lock)
+    taken = [0]
+
+    def add() -> None:
+        with locks["a"]:
+            taken[0] += 1
+
+    run(add, add)
+    assert taken == [2]
+
+
+def wrong_default_queue_is_made_twice() -> None:
+    queues: Any = collections.defaultdict(queue.Queue)
+    run(lambda: queues["a"].put(1), lambda: queues["a"].put(2))
+    assert queues["a"].qsize() == 2

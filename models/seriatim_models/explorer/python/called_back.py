@@ -34,6 +34,8 @@ def runs_python(function: Any) -> bool:
     if isinstance(function, functools.partial):
         return runs_python(function.func)
     if isinstance(function, type):
+        if vars(function).get("__s_of_c__"):
+            return False  # ours, for a class of C
         making = [getattr(function, name) for name in ("__init__", "__new__")]
         return any(isinstance(m, PYTHON) for m in (*making, type(function).__call__))
     return isinstance(function, PYTHON)

@@ -39,6 +39,14 @@ from seriatim_models.explorer.python.containers import (
 from seriatim_models.explorer.python.execution import LIFETIMES
 from seriatim_models.explorer.python.iterations import Scoped, ScopedAsync, for_
 from seriatim_models.explorer.python.matching import match_class, match_mapping, match_sequence
+from seriatim_models.explorer.python.places import (
+    CLASS,
+    CONTAINER,
+    INSTANCE,
+    OPAQUE,
+    keeps_attributes,
+    kind_of,
+)
 from seriatim_models.explorer.python.waiting_loops import Loop, endless, going_round
 
 
@@ -52,10 +60,16 @@ def stable_hash(obj: Any) -> int:
 
 
 def stable_id(obj: Any) -> int:
-    """`id` by name where an object has one."""
+    """`id` by name where an object has one, or may get one: it stays what it is, also in a class's own `__init__`."""
     ex = now.execution
     record = None if ex is None else ex.records.get(id(obj))
-    return id(obj) if record is None else (record.maker << 32) + 16 * record.number
+    if record is None:
+        kind = kind_of(type(obj))
+        named = kind in (CONTAINER, INSTANCE, OPAQUE, CLASS) or keeps_attributes(type(obj))
+        if ex is None or ex.acting is None or not named:
+            return id(obj)
+        record = record_of(ex, obj, 0, kind == CLASS)
+    return (record.maker << 32) + 16 * record.number
 
 
 def give_hash(kind: Any) -> None:

@@ -415,7 +415,7 @@ class Lock(Primitive):
     """`threading.Lock`."""
 
     __slots__ = ()
-    __s_native__ = True
+    __s_native__ = __s_of_c__ = True
 
     def __init__(self) -> None:
         ex, _ = here()
@@ -739,7 +739,7 @@ class SimpleQueue(Primitive):
     """`queue.SimpleQueue` as `_queue` has it in C, where each call is atomic; its value is the tuple of its items."""
 
     __slots__ = ()
-    __s_native__ = True
+    __s_native__ = __s_of_c__ = True
 
     def __init__(self) -> None:
         ex, _ = here()
