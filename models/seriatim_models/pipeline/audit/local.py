@@ -20,6 +20,7 @@ from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, fingerprint, read
+from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.properties.base import AnyProperty
 
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
@@ -89,6 +90,7 @@ def _by_chunks(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRepo
     return found.report("local", plan, audited.findings, plan.refused, audited.runs, files)
 
 
+@rare_collections()
 def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
     """Judge every run of the plan. Raises `HistoryError`."""
     report = _by_columns(plan, properties) or _by_chunks(plan, properties)

@@ -21,7 +21,6 @@ Spark leaves out files that are empty when it first sees them, and never comes b
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import time
 import uuid
@@ -56,6 +55,7 @@ from seriatim_models.pipeline.audit.runs import (
 )
 from seriatim_models.pipeline.audit.spark import in_worker, take_along
 from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
@@ -70,8 +70,6 @@ FILES = 64
 BYTES = 4 * 2**20
 """Bytes of the files that are judged together first, for each processor, unless one file has more: some seconds of
 work. What is killed more often than it can judge so much never gets on."""
-OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
-"""New objects between two runs of Python's garbage collector while a run is updated: those of about 100,000 events."""
 
 UPDATE_SCHEMA = StructType([StructField("update", StringType(), False)])
 """A `RunUpdate` as JSON."""
@@ -181,21 +179,7 @@ def update_runs(
     return updates.mapInArrow(mapped, UPDATED_SCHEMA)
 
 
-@contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Let Python's garbage collector run rarely: an update makes objects that stay, and none in a circle, and looking
-    through all of them again and again took a fifth of its time. What a user's own property leaves is still collected.
-    """
-    before = gc.get_threshold()
-    if before[0]:  # 0: whoever began this process wants no collections
-        gc.set_threshold(max(before[0], OBJECTS_BETWEEN_COLLECTIONS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-@_rare_collections()
+@rare_collections()
 def _updated(
     update: RunUpdate, properties: Sequence[AnyProperty], files: frozenset[str]
 ) -> UpdatedRun:
