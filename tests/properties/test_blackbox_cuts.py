@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import AnyProperty, Finding
-from seriatim_models.properties.blackbox import BLACKBOX, strict
+from seriatim_models.properties.blackbox import BLACKBOX, channels, strict
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
+from seriatim_models.properties.blackbox.tags import DeliveryTags
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 from seriatim_workshop.right.faults import FAULTS as PLANTED
@@ -301,3 +302,51 @@ def test_folding_from_the_beginning_is_judging_the_whole(many: list[list[Event]]
                 part = [e for e in events[at : at + 7] if e.ev in prop.reads]
                 summary = carried(prop, prop.combine(summary, prop.map(part)))
             assert prop.finish(summary) == prop.check(events)
+
+
+CHANNELS = [p for p in BLACKBOX if isinstance(p, channels.ChannelProperty)]
+
+
+@pytest.mark.parametrize("prop", CHANNELS, ids=lambda p: p.id)
+@settings(max_examples=40, deadline=None)
+@given(events=any_history())
+def test_channels_that_rest_go_on_where_they_were(prop: AnyProperty, events: list[Event]) -> None:
+    """Each channel rests after two events of others."""
+    whole = prop.check(events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(channels, "REST_AFTER", 1)
+        summary = prop.begin()
+        for event in events:
+            summary = prop.combine(summary, prop.map(prop.relevant([event])))
+    assert prop.finish(summary) == whole
+
+
+def _given_and_settled(begin: int, conn: str, tags: int) -> list[Event]:
+    names = {"conn": conn, "ch": 1, "gen": 1, "q": "q"}
+    found = []
+    for tag in range(1, tags + 1):
+        named = {**names, "dtag": tag}
+        i = begin + 2 * tag
+        found.append(Event(i=i, t=i, ev="deliver", ph="info", m=f"{conn}{tag}", **named))  # type: ignore[arg-type]
+        found.append(Event(i=i + 1, t=i + 1, ev="ack", ms=[f"{conn}{tag}"], **named))  # type: ignore[arg-type]
+    return found
+
+
+def test_what_p8_keeps_of_a_channel_of_the_past_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "REST_AFTER", 100)
+    prop = DeliveryTags()
+    events = [*_given_and_settled(0, "a", 200), *_given_and_settled(1000, "b", 200)]
+    again = msgspec.structs.replace(events[13], i=9000, t=9000)
+    summary = prop.begin()
+    for event in events:
+        summary = prop.combine(summary, prop.map([event]))
+    past, now = (track.state for track in summary.tracks.values())
+    assert past is not None
+    assert now is not None
+    assert len(now.settled) == 200
+    assert not past.settled
+    assert len(past.resting) < 30 * 200  # bytes; as objects more than a thousand each
+    summary = prop.combine(summary, prop.map([again]))
+    found = prop.finish(summary)
+    assert found == prop.check([*events, again])
+    assert [e.i for e in found.witness] == [14, 15, 9000]

@@ -23,6 +23,8 @@ S = TypeVar("S")
 
 TrackKey = Holder
 """Whose state it is: a channel, or a whole connection."""
+REST_AFTER = 2**15
+"""Events that a property reads between two looks for channels of which none came meanwhile."""
 
 
 class Suspicion(msgspec.Struct, array_like=True):
@@ -120,6 +122,10 @@ class Tracks(msgspec.Struct, Generic[S]):
     """Nothing came before: a channel that is met for the first time is in the state of which nothing is known."""
     gap: bool = False
     """Lines were lost in the chunk: channels that it does not mention start again after it."""
+    recent: set[TrackKey] = set()
+    """Whose events came since the last look for channels at rest."""
+    taken: int = 0
+    """How many events came since then."""
 
 
 class ChannelProperty(Property[Tracks[S]]):
@@ -150,12 +156,17 @@ class ChannelProperty(Property[Tracks[S]]):
     def end(self, state: S, tally: CaseCounts) -> None:
         """Add what is decided only when the history is over. Leaves the state as it is."""
 
+    def rest(self, state: S) -> None:
+        """Make a state smaller of whose channel nothing came for long, without losing any of it: mostly it has ended,
+        and memory must not grow with channels of the past.
+        """
+
     def begin(self) -> Tracks[S]:
         return Tracks(begun=True)
 
     def map(self, events: Iterable[Event]) -> Tracks[S]:
         out: Tracks[S] = Tracks()
-        for event in events:
+        for out.taken, event in enumerate(events, 1):
             if event.ev == GAP:
                 out.gap = True
                 for track in out.tracks.values():
@@ -196,7 +207,19 @@ class ChannelProperty(Property[Tracks[S]]):
                     self.step(mine.state, event, by, left.tally)
             if more.state is not None:
                 self._begin_anew(mine, more.state, left.tally)
+        self._rest(left, right)
         return left
+
+    def _rest(self, left: Tracks[S], right: Tracks[S]) -> None:
+        """Now and then, let the channels rest of which nothing came since the last time."""
+        left.recent.update(right.tracks)
+        left.taken += right.taken
+        if left.taken < REST_AFTER:
+            return
+        for by, track in left.tracks.items():
+            if by not in left.recent and track.state is not None:
+                self.rest(track.state)
+        left.recent, left.taken = set(), 0
 
     def _begin_anew(self, track: Track[S], state: S, tally: CaseCounts) -> None:
         if track.state is not None:

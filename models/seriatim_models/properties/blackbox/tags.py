@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
@@ -76,6 +78,8 @@ class Tags(msgspec.Struct):
     open: dict[int, Event] = {}
     settled: dict[int, tuple[Event, Event]] = {}
     """The latest settlements by tag, each after its delivery, to show them when a tag is settled again."""
+    resting: bytes = b""
+    """The same, packed, while nothing comes of the channel."""
     twice: list[Twice] = []
     opened: bool = False
     """That the channel was opened is recorded; else it may have been opened anew."""
@@ -91,6 +95,9 @@ class Tags(msgspec.Struct):
     left_out: list[LeftOut] = []
 
 
+_Settled = dict[int, tuple[Event, Event]]
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(_Settled).decode
 _CALLS = (ANSWERED | {"get"}) - {"conn_close"}
 ASKED_KEPT = 16  # calls of one channel, which has one at a time
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
@@ -123,15 +130,17 @@ class DeliveryTags(ChannelProperty[Tags]):
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
+    def rest(self, state: Tags) -> None:
+        if state.settled:
+            state.resting, state.settled = zlib.compress(_pack(state.settled), 1), {}
+
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if state.resting:
+            state.settled, state.resting = _unpack(zlib.decompress(state.resting)), b""
         for twice in state.twice:
             twice.take(event)
-        if event.ev == "ch_close" and event.err:
-            tally.tested -= len(state.twice)
-            tally.untestable += len(state.twice)
-            state.twice = []
         if event.ev == "ch_close":
-            state.closing = event.ph != "fail"
+            self._close(state, event, tally)
         elif event.ev == "ch_open":
             state.opened = state.opened or event.ph in ("", "ok")
         elif event.ev == "consume" and state.last and event.ph != "fail":
@@ -148,6 +157,14 @@ class DeliveryTags(ChannelProperty[Tags]):
             self._settle(state, event, by, tally)
         elif event.ev in SETTLES and event.ph in ("fail", "info"):
             self._void(state, event, tally)
+
+    def _close(self, state: Tags, event: Event, tally: CaseCounts) -> None:
+        """The channel's close is asked for or confirmed; with an error it answers what was settled twice."""
+        if event.err:
+            tally.tested -= len(state.twice)
+            tally.untestable += len(state.twice)
+            state.twice = []
+        state.closing = event.ph != "fail"
 
     def _poll(self, state: Tags, event: Event) -> None:
         """A poll begins, or is answered; of one whose outcome is unknown nobody knows what it was given."""
