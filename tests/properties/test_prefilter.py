@@ -617,3 +617,21 @@ def test_columns_know_which_recorders_went_on(make: Make, goes_on: bool) -> None
     for groups in (1, 3):
         columns, placed = prefiltered(events, (4,), make, groups=groups)
         assert columns.judge(Conservation(), placed) == found
+
+
+class _Unasked(dict[Holder, str]):
+    """Nobody may go through it."""
+
+    def items(self) -> Any:  # Any: it gives nothing
+        raise AssertionError
+
+
+def test_who_took_is_asked_only_where_a_recorder_stopped() -> None:
+    """A broker's recording has a look at each queue, and somebody who takes from each: that was queues squared."""
+    look = Event(i=9, t=9, ev="note", q="q", rec="b", args={"depth": 0})
+    summary = Conservation().map([msgspec.structs.replace(look, i=8, t=8), look])
+    summary.traffic.recorded_by = _Unasked()
+    assert Conservation().drained(summary, "q")
+    summary.recorders.of["c"] = 5
+    with pytest.raises(AssertionError):
+        Conservation().drained(summary, "q")

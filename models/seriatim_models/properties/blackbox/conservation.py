@@ -538,7 +538,7 @@ class Conservation(LifecycleProperty):
         known to have ended by then.
         """
         stopped = summary.recorders.silent_since(look.event)
-        return any(
+        return bool(stopped) and any(
             rec in stopped and not summary.sessions.over(by, look.pos)
             for by, rec in summary.traffic.recorded_by.items()
         )

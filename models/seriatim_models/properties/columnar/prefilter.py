@@ -546,11 +546,15 @@ class Prefilter:
 
     def irregular(self) -> Hashes:
         """Sorted: the messages that the row-based form must judge, if the run is over."""
+        return self._irregular_if(not self.voids and self._drained())
+
+    def _irregular_if(self, drained: bool) -> Hashes:
+        """The same, where it is known whether some queue was drained."""
         found = [run.hashes for run in self._irregular.runs]
         if self.voids:
             found += [run.hashes[run.kept["state"] != GONE] for run in self._opens.runs]
             found += [run.hashes[(run.kept & _BACK) == 0] for run in self._finished.runs]
-        elif self._drained():
+        elif drained:
             found += [
                 run.hashes[(run.kept["state"] != GONE) & run.kept["confirmed"]]
                 for run in self._opens.runs
@@ -560,7 +564,8 @@ class Prefilter:
     def finish(self) -> Prefiltered:
         """The run is over."""
         kept = self._kept
-        drained, irregular = self._drained(), self.irregular()
+        drained = self._drained()
+        irregular = self._irregular_if(drained)
         count = unknown = safe = left = 0
         if self.voids:
             self._opens, self._finished = _Opens(), _SortedRuns()
