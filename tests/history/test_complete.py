@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
+import msgspec
+
 from seriatim_models.history import Event
-from seriatim_models.history.complete import complete
+from seriatim_models.history.complete import SENT_KEPT, Completion, complete
 from seriatim_models.history.event import GAP
 
 
@@ -159,3 +162,33 @@ def test_what_an_exchange_routed_may_have_died_in_another_queue() -> None:
         sent = ("publish", "", {"m": "x", "q": ""})
         *_, got = recording(declared, sent, ("deliver", "", {"m": "x", "q": "dead", "dtag": 1}))
         assert bool(got.dead) is bool(args)
+
+
+def test_what_waits_for_an_outcome_is_bounded_after_the_state_was_loaded_too() -> None:
+    """Settlements of one channel that nobody answers: the oldest are forgotten, and the rest has its outcome."""
+    by: dict[str, Any] = {"conn": "c", "ch": 1, "q": "q"}
+    n = SENT_KEPT + 10
+    events = [Event(i=0, t=0, ev="ch_open", ph="ok", **{**by, "q": ""})]
+    for k in range(1, n + 1):
+        events.append(Event(i=len(events), t=k, ev="deliver", ph="info", m=f"m{k}", dtag=k, **by))
+        events.append(Event(i=len(events), t=k, ev="ack", ph="invoke", dtag=k, **by))
+    for k in (5, n):
+        events.append(Event(i=len(events), t=n, ev="ack", ph="ok", dtag=k, **by))
+    half = len(events) // 2
+    first, second = Completion(), Completion()
+    whole = [first(e) for e in events]
+    for e in events[:half]:
+        second(e)
+    loaded = msgspec.msgpack.decode(msgspec.msgpack.encode(second), type=Completion)
+    assert [loaded(e) for e in events[half:]] == whole[half:]
+    forgotten, known = whole[-2:]
+    assert (forgotten.ms, known.ms) == (None, [f"m{n}"])
+
+
+def test_the_oldest_is_found_at_once() -> None:
+    """A dict that loses its oldest key again and again looks through the holes: 60 us each where 65,536 are kept."""
+    completion = Completion()
+    loaded = msgspec.msgpack.decode(msgspec.msgpack.encode(completion), type=Completion)
+    for each in (completion, loaded):
+        bounded = (each._sent, each._unnumbered, each._messages._early, each._messages._acked)
+        assert all(isinstance(held, OrderedDict) for held in bounded)

@@ -43,9 +43,9 @@ not declared since then nobody knows where what dies in it goes, nor how a messa
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -67,6 +67,22 @@ SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
 ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
 EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _kept_in_order(held: dict[K, V]) -> OrderedDict[K, V]:
+    """The same, for `_forget_oldest`. A plain dict looks through the holes that removed keys left at its front for its
+    oldest one: of thousands that took longer than all else that an event needs.
+    """
+    return held if isinstance(held, OrderedDict) else OrderedDict(held)
+
+
+def _forget_oldest(held: dict[K, V]) -> None:
+    assert isinstance(held, OrderedDict)
+    held.popitem(last=False)
 
 
 class _Limiter(msgspec.Struct):
@@ -164,6 +180,9 @@ class _Channel(msgspec.Struct):
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
+    def __post_init__(self) -> None:
+        self.polls, self.sent = _kept_in_order(self.polls), _kept_in_order(self.sent)
+
     def earlier(self, back: int) -> _Channel:
         """The incarnation so many before."""
         return self.before.earlier(back - 1) if back and self.before else self
@@ -186,7 +205,7 @@ class _Channel(msgspec.Struct):
         if event.t is not None:
             self.polls.setdefault(event.op, []).append(event.t)
             if len(self.polls) > SENT_KEPT:
-                del self.polls[next(iter(self.polls))]
+                _forget_oldest(self.polls)
 
     def polled(self, event: Event) -> int | None:
         """When a poll that is answered, or never will be, began."""
@@ -262,13 +281,18 @@ class _Messages(msgspec.Struct):
     """Messages whose acknowledgement was sent, which may never have come, and messages that were handed out for good,
     of which an earlier delivery may be recorded still: what is published under their name again may be a copy."""
 
+    def __post_init__(self) -> None:
+        self._dead, self._delays = _kept_in_order(self._dead), _kept_in_order(self._delays)
+        self._early, self._counted = _kept_in_order(self._early), _kept_in_order(self._counted)
+        self._acked = _kept_in_order(self._acked)
+
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
         if event.pub and event.pseq is not None:
             if event.pseq > self._counted.get(event.pub, (-1, ""))[0]:
                 self._counted[event.pub] = event.pseq, event.rec
             if len(self._counted) > STREAMS_KEPT:
-                del self._counted[next(iter(self._counted))]
+                _forget_oldest(self._counted)
         queues = self._known.setdefault(event.m, {})
         key = event.key if event.q else None
         returned = event.ph == "" and event.lvl in (
@@ -295,7 +319,7 @@ class _Messages(msgspec.Struct):
         if known is None:
             self._early[m] = None
             if len(self._early) > EARLY_KEPT:
-                del self._early[next(iter(self._early))]
+                _forget_oldest(self._early)
         return known
 
     def beyond(self, event: Event, known: _Message | None) -> dict[str, object]:
@@ -329,14 +353,19 @@ class _Messages(msgspec.Struct):
         """A message died: where it is seen next, deaths decide its place."""
         self._dead[m] = None
         if len(self._dead) > DEAD_KEPT:
-            del self._dead[next(iter(self._dead))]
+            _forget_oldest(self._dead)
 
     def delay(self, m: str, of_queue: Milliseconds | None) -> None:
         """A message waits after its publish: where it is seen next, the end of that decides its place."""
         self._delays[m] = of_queue
         if len(self._delays) > DEAD_KEPT:
-            del self._delays[next(iter(self._delays))]
+            _forget_oldest(self._delays)
         self.came_by_death(m)
+
+    @property
+    def any_delayed(self) -> bool:
+        """Whether any message was published with a delay."""
+        return bool(self._delays)
 
     def delayed(self, m: str) -> bool:
         """Whether a message was published with a delay."""
@@ -381,7 +410,7 @@ class _Messages(msgspec.Struct):
         if not certain:
             self._acked[m] = None
             if len(self._acked) > ACKED_KEPT:
-                del self._acked[next(iter(self._acked))]
+                _forget_oldest(self._acked)
 
     def die(self, m: str, q: str) -> None:
         """A message leaves a queue undone: where it is seen next, deaths decide its place."""
@@ -408,8 +437,7 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
-            counted_less = name == "attempt" and held is not None and value > held
-            if held is None or held == "" or name == "args" or counted_less:
+            if held is None or held == "" or name == "args" or (name == "attempt" and value > held):
                 left[name] = value
     return left
 
@@ -525,6 +553,9 @@ class Completion(msgspec.Struct):
     """Lines were lost, perhaps declarations and publishes."""
     _no_local: bool = False
     """Somebody asked for no-local: a consumer that is not known may be the one."""
+
+    def __post_init__(self) -> None:
+        self._sent, self._unnumbered = _kept_in_order(self._sent), _kept_in_order(self._unnumbered)
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
@@ -658,7 +689,7 @@ class Completion(msgspec.Struct):
         )
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
-        new: dict[str, object] = {"gen": gen}
+        new: dict[str, object] = {"gen": gen} if event.gen is None else {}
         match event.ev:
             case "qos":
                 self._qos(event, channel)
@@ -875,6 +906,8 @@ class Completion(msgspec.Struct):
 
     def _delayed(self, event: Event) -> dict[str, object]:
         """That a message is not there when it is published, if it is to wait."""
+        if not (event.args or self._delays or self._messages.any_delayed):
+            return {}
         own = "delay" in event.args
         if event.ph in ("", "invoke"):
             of_queue, waits = self._delay_of(event.q)
@@ -967,8 +1000,9 @@ class Completion(msgspec.Struct):
         settled = [channel.open.pop(d) for d in tags]
         limiters = {number for _, _, number in settled if number is not None}
         for consumer in channel.consumers.values():  # what is named by no tag may be any consumer's
-            of_it = not limiters.isdisjoint((consumer.limiter, channel.limiter))
-            consumer.unknown = consumer.unknown and not (of_it or (event.ms and not settled))
+            if consumer.unknown:
+                of_it = not limiters.isdisjoint((consumer.limiter, channel.limiter))
+                consumer.unknown = not (of_it or (event.ms and not settled))
         for _, _, number in settled:
             limiter = channel.limiters.get(number or 0)
             if limiter and event.t is not None:
@@ -983,7 +1017,7 @@ class Completion(msgspec.Struct):
         if event.ph == "invoke":
             channel.sent[event.ev, event.op, event.dtag] = new
             if len(channel.sent) > SENT_KEPT:
-                del channel.sent[next(iter(channel.sent))]
+                _forget_oldest(channel.sent)
         return new
 
     def _settled_by_answer(self, event: Event, channel: _Channel) -> dict[str, object]:
@@ -1009,7 +1043,7 @@ class Completion(msgspec.Struct):
             return event if op is None else msgspec.structs.replace(event, op=op)
         self._unnumbered[key] = -1 - event.i
         if len(self._unnumbered) > SENT_KEPT:
-            del self._unnumbered[next(iter(self._unnumbered))]
+            _forget_oldest(self._unnumbered)
         return msgspec.structs.replace(event, op=-1 - event.i)
 
     def _settled_without_channel(self, event: Event) -> dict[str, object]:
@@ -1019,7 +1053,7 @@ class Completion(msgspec.Struct):
             if event.ph:
                 self._sent[key] = None
                 if len(self._sent) > SENT_KEPT:
-                    del self._sent[next(iter(self._sent))]
+                    _forget_oldest(self._sent)
             return self._settled(event, about)
         if key in self._sent:
             del self._sent[key]
