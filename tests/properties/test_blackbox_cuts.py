@@ -350,3 +350,34 @@ def test_what_p8_keeps_of_a_channel_of_the_past_is_small(monkeypatch: pytest.Mon
     found = prop.finish(summary)
     assert found == prop.check([*events, again])
     assert [e.i for e in found.witness] == [14, 15, 9000]
+
+
+@pytest.mark.parametrize("prop", PROPERTIES, ids=lambda p: f"{p.id}-{getattr(p, 'within', '')}")
+@settings(max_examples=40, deadline=None)
+@given(
+    events=any_history(), cuts=st.lists(st.integers(0, 24), max_size=3), from_begin=st.booleans()
+)
+def test_to_advance_is_to_combine(
+    prop: AnyProperty, events: list[Event], cuts: list[int], from_begin: bool
+) -> None:
+    """Also of a history whose beginning is not known yet, and where lines were lost."""
+    edges = [0, *sorted(min(c, len(events)) for c in cuts), len(events)]
+    advanced, combined = (prop.begin() if from_begin else prop.map(()) for _ in range(2))
+    for a, b in pairwise(edges):
+        advanced = carried(prop, prop.advance(advanced, events[a:b]))
+        combined = prop.combine(combined, prop.map(prop.relevant(events[a:b])))
+    assert prop.finish(advanced) == prop.finish(combined) == prop.check(events)
+
+
+class _Counted(DeliveryTags):
+    """Somebody's own, which joins chunks in its own way."""
+
+    def combine(self, left: Any, right: Any) -> Any:  # Any: the summary is P8's
+        left.tally.untestable += 1
+        return super().combine(left, right)
+
+
+def test_what_a_subclass_joins_in_its_own_way_is_joined_so() -> None:
+    prop = _Counted()
+    summary = prop.advance(prop.begin(), _given_and_settled(0, "a", 2))
+    assert prop.finish(summary).n_untestable == 1

@@ -192,6 +192,10 @@ class Property(Generic[S]):
         """Whether this very class declares a columnar evaluator: a subclass judges otherwise and inherits none."""
         return bool(vars(type(self)).get(name))
 
+    def overrides(self, base: type, *names: str) -> bool:
+        """Whether its class has methods of its own in the place of some of a base's."""
+        return any(getattr(type(self), name) is not getattr(base, name) for name in names)
+
     def relevant(self, events: Iterable[Event]) -> Iterable[Event]:
         """Those of the events that it reads."""
         if not self.reads:
@@ -218,6 +222,12 @@ class Property(Generic[S]):
     def combine(self, left: S, right: S) -> S:
         """The summary of the two chunks together. May take `left` and `right` apart: use neither afterwards."""
         raise NotImplementedError
+
+    def advance(self, summary: S, events: Sequence[Event]) -> S:
+        """The summary of a chunk together with the completed events that follow it: what `combine` gives of their
+        `map`, which a property that carries a state from the beginning need not make. May take `summary` apart.
+        """
+        return self.combine(summary, self.map(self.relevant(events)))
 
     def finish(self, summary: S) -> Finding:
         """The finding on a whole history, from its summary."""
@@ -305,8 +315,7 @@ class Fold:
     def take(self, events: Sequence[Event]) -> None:
         """Add completed events that follow those before."""
         for n, prop in enumerate(self.properties):
-            more = prop.map(prop.relevant(events))
-            self.summaries[n] = prop.combine(self.summaries[n], more)
+            self.summaries[n] = prop.advance(self.summaries[n], events)
 
     def finish(self) -> list[Finding]:
         """The finding of every property, in their order."""

@@ -10,7 +10,7 @@ Who folds from `begin()` therefore holds the state and one chunk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar, get_args
 
 import msgspec
@@ -61,6 +61,13 @@ class SequentialProperty(Property[AggregationState[S]]):
         else:
             self.feed(left.state, right.waiting)
         return left
+
+    def advance(self, summary: AggregationState[S], events: Sequence[Event]) -> AggregationState[S]:
+        if summary.state is None or self.overrides(SequentialProperty, "map", "combine"):
+            return super().advance(summary, events)
+        reads = self.reads
+        self.feed(summary.state, [e for e in events if e.ev in reads])
+        return summary
 
     def finish(self, summary: AggregationState[S]) -> Finding:
         if summary.state is not None:

@@ -8,7 +8,7 @@ events from the left chunk's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -207,13 +207,53 @@ class ChannelProperty(Property[Tracks[S]]):
                     self.step(mine.state, event, by, left.tally)
             if more.state is not None:
                 self._begin_anew(mine, more.state, left.tally)
-        self._rest(left, right)
+        self._rest(left, right.tracks, right.taken)
         return left
 
-    def _rest(self, left: Tracks[S], right: Tracks[S]) -> None:
+    def advance(self, summary: Tracks[S], events: Sequence[Event]) -> Tracks[S]:
+        if not summary.begun or self.overrides(ChannelProperty, "map", "combine", "relevant"):
+            return super().advance(summary, events)
+        # Every channel has a state: its events are run through at once, as one chunk after the other would be.
+        reads, opens, key, step, tally = self.reads, self.opens, self.key, self.step, summary.tally
+        met: dict[TrackKey, Track[S]] = {}
+        taken = 0
+        for event in events:
+            if event.ev not in reads:
+                continue
+            if event.ev == GAP:
+                if self.may_miss(event):
+                    self._lost(summary)
+                continue
+            taken += 1
+            by = key(event)
+            track = met.get(by)
+            if track is None:
+                track = met[by] = self._track(summary, by)
+            if event.ev == opens and event.ph in ("", "ok"):
+                self._begin_anew(track, self.start(), tally)
+            assert track.state is not None
+            step(track.state, event, by, tally)
+        self._rest(summary, met, taken)
+        return summary
+
+    def _track(self, summary: Tracks[S], by: TrackKey) -> Track[S]:
+        """The track of a channel, which begins now if it was not met before."""
+        known = summary.tracks.get(by)
+        if known is None:
+            state = self.start_after_gap() if summary.gap else self.start()
+            known = summary.tracks[by] = Track(state=state)
+        return known
+
+    def _lost(self, summary: Tracks[S]) -> None:
+        """Lines were lost behind the events so far, of which every channel has its state."""
+        summary.gap = True
+        for track in summary.tracks.values():
+            self._begin_anew(track, self.start_after_gap(), summary.tally)
+
+    def _rest(self, left: Tracks[S], met: Iterable[TrackKey], taken: int) -> None:
         """Now and then, let the channels rest of which nothing came since the last time."""
-        left.recent.update(right.tracks)
-        left.taken += right.taken
+        left.recent.update(met)
+        left.taken += taken
         if left.taken < REST_AFTER:
             return
         for by, track in left.tracks.items():

@@ -27,6 +27,8 @@ from seriatim_models.properties.blackbox.sessions import (
     earliest,
 )
 
+_SIGNS = ANSWERED | {"conn_drop", "ch_open"}
+"""Events that begin or end a session, or show that it is there."""
 KEPT = 4096  # violations that wait; what comes later is left open
 
 
@@ -86,10 +88,10 @@ class Doubts(msgspec.Struct):
         elif event.ev in SETTLES and event.ch is None and not event.conn:
             for doubt in self.waiting:
                 doubt.take(event)
-        if event.q:
+        if event.ev in _SIGNS and event.q:
             self.sessions.add_end(self.n, event)
             self._called(event)
-        elif event.ev in ANSWERED or event.ev in ("conn_drop", "ch_open"):
+        elif event.ev in _SIGNS:
             self.sessions.add(self.n, event)
             if event.ph == "invoke" and event.t is not None:
                 self.times[self.n] = event.t
