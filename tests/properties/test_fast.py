@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -236,3 +237,35 @@ def test_a_line_without_end_is_not_read_by_columns(tmp_path: Path) -> None:
     os.truncate(path, 40 * 2**20)
     with pytest.raises(NotColumnar, match="a line is longer than any event"):
         list(blocks(path))
+
+
+@pytest.mark.parametrize("block", [1, 100, evaluator.BLOCK])
+def test_what_falls_is_found_wherever_a_block_ends(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "BLOCK", block)
+    rising = [{"i": k, "t": k // 2, "ev": "note"} for k in range(6)]
+    del rising[2]["t"]
+    path = tmp_path / "h.jsonl"
+
+    def read(lines: list[dict[str, Any]]) -> int:
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return sum(map(len, evaluator.blocks(path)))
+
+    assert read(rising) == 6
+    for at in range(1, 6):
+        for spoilt in ({"i": at - 1}, {"t": -1}):
+            lines = [dict(line) for line in rising]
+            lines[at] |= spoilt
+            with pytest.raises(evaluator.NotColumnar, match="rise" if "i" in spoilt else "fall"):
+                read(lines)
+
+
+def test_a_field_that_is_zero_makes_a_case() -> None:
+    """A log's first position is 0."""
+    read = Event(i=0, t=0, ev="get", ph="ok", q="q", m="m", pos=0, conn="c", ch=1, dtag=1)
+    log = next(p for p in BLACKBOX if p.id == "P15")
+    case = log.case_events
+    assert case is not None
+    assert evaluator._has_case(case, [read])
+    assert not evaluator._has_case(case, [msgspec.structs.replace(read, pos=None)])

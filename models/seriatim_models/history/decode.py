@@ -57,7 +57,7 @@ def checked(event: Event) -> Event:
         raise BadLine(f"field scope: {event.scope!r} is none of consumer, channel, conn, queue")
     if event.args and too_deep(event.args, DEPTH_MAX - 1):  # an object in the line's object
         raise BadLine(TOO_DEEP)
-    for name in ("args", "x"):
+    for name in ("args", "x") if event.args or event.x else ():
         if (held := getattr(event, name)) and too_large(held):
             raise BadLine(f"field {name}: {TOO_LARGE}")
     # most events need not be asked of the catalogue, and this is run for every one

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter, ge, gt
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from seriatim_models.history.header import Header, declared
 from seriatim_models.history.lines import DAMAGE, LINE_MAX, PARQUET, first_bytes, opened
 from seriatim_models.history.reading import Reader
 from seriatim_models.history.unrecorded import unrecorded
-from seriatim_models.properties.base import AnyProperty, Finding, Fold
+from seriatim_models.properties.base import AnyProperty, CaseEvents, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
 from seriatim_models.properties.columnar.checks import loaded
@@ -44,6 +45,7 @@ BLOCK = 2**20  # bytes of lines decoded at a time
 CHUNK = 8192  # events of an iterable taken at a time
 
 _decoder = msgspec.json.Decoder(Event)
+_replace = msgspec.structs.replace
 
 
 class NotColumnar(ValueError):
@@ -60,22 +62,28 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     if unrecorded(header):
         raise NotColumnar(f"{path}: events may be missing anywhere")
     completion = Completion()
-    last = newest = None
+    last: list[int] = []
+    newest: list[int] = []
+    """The latest index, and the latest stamp, if there was one."""
     with opened(path) as text:
         if reader.n_header:
             text.readline()
         for events in _decoded(text, header, path):
-            for event in events:
-                if last is not None and event.i <= last:
-                    raise NotColumnar(f"{path}: index {event.i} does not rise")
-                if last is None and event.i > 1 and header.params.get("whole") is not True:
-                    raise NotColumnar(f"{path}: begins in the middle, at index {event.i}")
-                last = event.i
-                if event.t is not None:
-                    if newest is not None and event.t < newest:
-                        raise NotColumnar(f"{path}: stamps fall at index {event.i}")
-                    newest = event.t
+            indices = [e.i for e in events]
+            if not last and indices[0] > 1 and header.params.get("whole") is not True:
+                raise NotColumnar(f"{path}: begins in the middle, at index {indices[0]}")
+            if _any_pair(ge, last, indices):
+                raise NotColumnar(f"{path}: an index does not rise")
+            stamps = [e.t for e in events if e.t is not None]
+            if _any_pair(gt, newest, stamps):
+                raise NotColumnar(f"{path}: stamps fall")
+            last, newest = indices[-1:], stamps[-1:] or newest
             yield [completion(event) for event in events]
+
+
+def _any_pair(what: Callable[[int, int], bool], before: list[int], values: list[int]) -> bool:
+    """Whether it holds of a value and the next one; `before` is the value before them, if there is one."""
+    return any(map(what, chain(before, values), values if before else values[1:]))
 
 
 # Any: what `opened` gives is one of two stream types that share `read`
@@ -102,20 +110,23 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
         raise NotColumnar(f"{path}: a line is empty")
     if len({header.clk, *(e.clk for e in events)} - {""}) > 1:
         raise NotColumnar(f"{path}: times of several clocks")
-    out = []
-    for e in events:
-        if e.run not in ("", header.run) or e.rec not in ("", header.rec):
-            raise NotColumnar(f"{path}: events of several runs or recorders")
-        # Of the header's defaults only the level matters to a verdict, and the recorder to a channel of a connection
-        # without a name; see `_named` for the others.
-        event = e if e.lvl or not header.lvl else msgspec.structs.replace(e, lvl=header.lvl)
-        if e.ch is not None and not e.conn and not e.rec and header.rec:
-            event = msgspec.structs.replace(event, rec=header.rec)
-        try:
-            out.append(declared(checked(event), header))
-        except BadLine as error:
-            raise NotColumnar(f"{path}: event {e.i}: {error}") from None
-    return out
+    if {e.run for e in events} - {"", header.run} or {e.rec for e in events} - {"", header.rec}:
+        raise NotColumnar(f"{path}: events of several runs or recorders")
+    # Of the header's defaults only the level matters to a verdict, and the recorder to a channel of a connection
+    # without a name; see `_named` for the others.
+    if header.lvl:
+        events = [e if e.lvl else _replace(e, lvl=header.lvl) for e in events]
+    if header.rec:
+        events = [
+            _replace(e, rec=header.rec) if e.ch is not None and not e.conn and not e.rec else e
+            for e in events
+        ]
+    try:
+        for e in events:
+            checked(e)
+    except BadLine as error:
+        raise NotColumnar(f"{path}: event {e.i}: {error}") from None
+    return [declared(e, header) for e in events] if "committed" in header.params else events
 
 
 def _blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -190,21 +201,21 @@ class _Evaluation:
         return [p.id for n, p in enumerate(self.properties) if n in decided]
 
     def _take(self, block: list[Event]) -> None:
-        self.by_event.update(e.ev for e in block)
-        rows = None
+        names = Counter([e.ev for e in block])
+        self.by_event.update(names)
+        of = None
         if self._prefiltered:
             of = rows_of_events(enumerate(block, self.columns.n), self.prefilter.holders)
-            rows = of.rows
             self.prefilter.take(*of)
         if self._again is not None:
-            self._again.keep(self.columns.n, block, rows)
+            self._again.keep(self.columns.n, block, of)
         self.columns.feed(block)
         rare = [e for e in block if e.ev not in _COMMON]
         for n, p in list(self._without_case.items()):
             case = p.case_events
             assert case is not None
             looked_at = rare if case.names.isdisjoint(_COMMON) else block
-            if any(case.matches(e) and e.ev in case.names for e in looked_at):
+            if not case.names.isdisjoint(names) and _has_case(case, looked_at):
                 del self._without_case[n]
         self._folded.take(block)
 
@@ -232,7 +243,17 @@ class _Evaluation:
         self.findings |= {n: messages.finish() for n, messages in irregular.items()}
 
 
+def _has_case(case: CaseEvents, events: list[Event]) -> bool:
+    """Whether an event counts. Few events have the fields of one that does, which is seen without a call for each."""
+    having = events if not case.fields else []
+    for name in case.fields:
+        values, default = map(attrgetter(name), events), _DEFAULTS[name]
+        having += [e for e, value in zip(events, values, strict=True) if value != default]
+    return any(e.ev in case.names and case.matches(e) for e in having)
+
+
 _COMMON = ACQUIRES | SETTLES | {"publish"}
+_DEFAULTS = msgspec.structs.asdict(Event(i=0, ev=""))
 
 
 def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX) -> list[Finding]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from seriatim_models.history.event import Event
 from seriatim_models.properties.columnar.prefilter import places_naming
-from seriatim_models.properties.columnar.rows import Hashes, Rows, is_general
+from seriatim_models.properties.columnar.rows import BatchRows, Hashes
 
 IN_MEMORY = 2**24
 """Bytes that are held before there is a file."""
@@ -45,15 +45,15 @@ class SecondLook:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, begin: int, events: Sequence[Event], rows: Rows | None) -> None:
+    def keep(self, begin: int, events: Sequence[Event], of: BatchRows | None) -> None:
         """Keep the next events, of which the first has the place `begin`, and what their rows say of which messages.
 
         Raises `OSError` where there is no room.
         """
-        general = [] if rows is None else [k for k, e in enumerate(events) if is_general(e)]
-        parts = [_encode(events), _encode([events[k] for k in general])]
-        parts.append(np.array(general, np.int64).tobytes())
-        parts += [] if rows is None else [rows.n.tobytes(), rows.message.tobytes()]
+        general = [] if of is None else of.general
+        parts = [_encode(events), _encode([event for _, event in general])]
+        parts.append(np.array([place - begin for place, _ in general], np.int64).tobytes())
+        parts += [] if of is None else [of.rows.n.tobytes(), of.rows.message.tobytes()]
         bounds = [self._file.seek(0, 2)]
         for part in parts:
             self._file.write(part)
