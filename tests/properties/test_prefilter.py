@@ -19,7 +19,7 @@ from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
-from seriatim_models.properties.blackbox.conservation import Conservation
+from seriatim_models.properties.blackbox.conservation import Conservation, ConservationSummary
 from seriatim_models.properties.blackbox.holding import OneHolder, RedeliveredFlag
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
@@ -630,6 +630,7 @@ def test_who_took_is_asked_only_where_a_recorder_stopped() -> None:
     """A broker's recording has a look at each queue, and somebody who takes from each: that was queues squared."""
     look = Event(i=9, t=9, ev="note", q="q", rec="b", args={"depth": 0})
     summary = Conservation().map([msgspec.structs.replace(look, i=8, t=8), look])
+    assert isinstance(summary, ConservationSummary)
     summary.traffic.recorded_by = _Unasked()
     assert Conservation().drained(summary, "q")
     summary.recorders.of["c"] = 5
