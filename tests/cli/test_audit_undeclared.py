@@ -178,3 +178,15 @@ def test_a_marked_second_delivery_is_open_until_both_holders_are_answered(
         for ph in ("invoke", "ok"):
             marked.add("ch_close", ph, conn=by, ch=1)
     assert marked.verdicts(tmp_path)[1]["P2"] == "violated"
+
+
+def test_delivery_ids_are_no_tags_of_a_system_that_flags_what_comes_again(tmp_path: Path) -> None:
+    """In AMQP 1.0 what is released counts no failure (3.2.1, delivery-count), and so comes again unmarked."""
+    for credit, code in ((10, 3), (None, 1)):
+        session = Workers()
+        session.put("m0")
+        session.add("consume", ctag="l", conn="c", ch=1, credit=credit)
+        for dtag in (5, 6):
+            session.add("deliver", m="m0", ctag="l", conn="c", ch=1, dtag=dtag, redelivered=False)
+            session.add("nack", dtag=dtag, requeue=True, conn="c", ch=1)
+        assert session.verdicts(tmp_path)[0] == code

@@ -259,6 +259,7 @@ def test_each_hint_has_a_recording_that_shows_it() -> None:
         event(1, "commit", q="log", ctag="g", pos=0),
         *(event(n, "declare", q="late", args={"delay": n}) for n in (2, 3)),
     )
+    found |= ids(event(0, "deliver", q="q", conn="a", ch=1, ctag="t", dtag=0, m="m0"))
     found |= ids(*with_gaps([event(0, "publish", q="q", m="m0")], ["nack"]))
     assert set(found) == set(SENTENCES)
 

@@ -192,3 +192,19 @@ def test_the_oldest_is_found_at_once() -> None:
     for each in (completion, loaded):
         bounded = (each._sent, each._unnumbered, each._messages._early, each._messages._acked)
         assert all(isinstance(held, OrderedDict) for held in bounded)
+
+
+def test_numbers_of_a_session_with_credit_say_what_is_settled_and_are_no_tags() -> None:
+    """A delivery-id of AMQP 1.0 may begin anywhere, and AMQP 0-9-1 has no credit and no tag zero."""
+    for credit, first, tagged in ((1, 7, False), (None, 0, False), (None, 1, True)):
+        events = [
+            Event(i=0, ev="consume", ph="ok", conn="c", ch=1, q="q", ctag="l", credit=credit),
+            Event(i=1, ev="deliver", conn="c", ch=1, ctag="l", m="m0", dtag=first),
+            Event(i=2, ev="deliver", conn="c", ch=1, ctag="l", m="m1", dtag=first + 1),
+            Event(i=3, ev="ack", conn="c", ch=1, dtag=first),
+            Event(i=4, ev="ack", conn="c", ch=1, dtag=first + 9),
+        ]
+        done = list(complete(events))
+        assert done[3].ms == ["m0"]
+        assert [e.dtag is not None for e in done[1:4]] == [tagged] * 3
+        assert done[4].dtag == first + 9  # what it settles is not known otherwise

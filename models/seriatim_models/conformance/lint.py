@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, began, complete
+from seriatim_models.history.complete import EXACT, SETTLES, Completion, began
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -194,6 +194,9 @@ SENTENCES = {
     'header ("params": {"unrecorded": ["nack", "reject", "recover", "expire"]})',
     "unobserved": "acquisitions that nobody recorded: messages marked redelivered on first sight",
     "tag-gaps": "gaps in delivery tags: deliveries that the recorder did not see",
+    "delivery-ids": "delivery tags that no channel of AMQP 0-9-1 has (zero, or beside the credit of a link): the "
+    "delivery-id of AMQP 1.0 is no dtag, and its delivery-count neither redelivered nor attempt; leave them out, and "
+    "name what is settled by m or ms",
     "clocks": "further clock domains: times are compared within one only",
     "backwards": "times that fall while the index rises",
     "timeless": "events without a time: their order of recording stands for it",
@@ -223,7 +226,11 @@ SENTENCES = {
 def lint(events: Iterable[Event]) -> list[Hint]:
     """What the recording leaves open, most frequent first. The events may be completed already."""
     at_work = _Lint()
-    for event in complete(events):
+    completion = Completion()
+    for recorded in events:
+        event = completion(recorded)
+        if acquires(event) and event.dtag is None and recorded.dtag is not None:
+            at_work.count("delivery-ids", event)
         at_work.take(event)
     at_work.end()
     return [

@@ -23,6 +23,7 @@ recorder left the field empty:
 | dead | publish, deliver | it was published with a delay (`delay`): when that is over decides its place |
 | args | publish | `delay`, if its queue was declared with one and it has none of its own |
 | dead | nack, reject, expire | the queue was declared with a place for what dies in it |
+| dtag | deliver, get, and what settles them | taken out of a channel whose numbers are no tags, see `_Channel.ids` |
 | t_lo | the answer of an ack, nack or reject of which no beginning is recorded | it began at any time: `ANY_TIME` |
 | t_lo | deliver, get | the latest of the lower bounds below |
 | args | deliver, get | `beyond`, if its publisher counted further than what is recorded of it, and its publish is not |
@@ -177,6 +178,9 @@ class _Channel(msgspec.Struct):
     """How many of its consumers have no tag: of several nobody knows whose a delivery without one is."""
     limits: list[_Limit] = []
     """Limits of the channel that may hold for what arrives."""
+    ids: bool = False
+    """Its delivery tags are none of AMQP 0-9-1, where zero is reserved (domain delivery-tag) and no consumer has credit
+    of its own: delivery-ids of AMQP 1.0, say, from any number on. They say what is settled, and nothing else."""
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
@@ -430,6 +434,13 @@ def _milliseconds(delay: object) -> Milliseconds:
     return max(0, delay)
 
 
+def _shows_ids(event: Event) -> bool:
+    """Whether an event shows that the delivery tags of its channel are none, see `_Channel.ids`."""
+    if event.ev in ("consume", "qos"):
+        return event.credit is not None
+    return event.ev in ("deliver", "get") and event.dtag == 0
+
+
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
 def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     """What is implied and the recorder left empty; and how often a message was given, if it counted less."""
@@ -440,6 +451,14 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
             if held is None or held == "" or name == "args" or (name == "attempt" and value > held):
                 left[name] = value
     return left
+
+
+def _changed(event: Event, implied: dict[str, Any], channel: _Channel) -> dict[str, Any]:
+    """What is left out is filled in, and a tag that is none taken out if what is meant is known without it."""
+    new = _left_out(event, implied)
+    if channel.ids and event.dtag is not None and (event.m or event.ms or new.get("ms")):
+        new["dtag"] = None
+    return new
 
 
 def began(event: Event) -> bool:
@@ -620,7 +639,7 @@ class Completion(msgspec.Struct):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN
-        new = _left_out(event, self._implied(event, gen, channel))
+        new = _changed(event, self._implied(event, gen, channel), channel)
         if event.ev in ("conn_close", "conn_drop"):
             self._end_connection(event.conn)
         elif event.ev == "ch_close":
@@ -690,6 +709,7 @@ class Completion(msgspec.Struct):
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         new: dict[str, object] = {"gen": gen} if event.gen is None else {}
+        channel.ids = channel.ids or _shows_ids(event)
         match event.ev:
             case "qos":
                 self._qos(event, channel)
@@ -981,7 +1001,7 @@ class Completion(msgspec.Struct):
         channel.used = True
         if autoack:
             self._messages.ack(event.m, q, event.lvl in EXACT)
-        elif event.dtag is not None and event.dtag > channel.through:
+        elif event.dtag is not None and (event.dtag > channel.through or channel.ids):
             channel.open[event.dtag] = (event.m, q, limiter)
         return new
 
