@@ -32,6 +32,11 @@ SYSTEM.declare("said", Consumer, Bool)  # what was said last: that it wants mess
 SYSTEM.declare("resuming", Thread, Consumer, Bool)  # who said so has still to see that it is so
 SYSTEM.declare("pausing", Thread, Consumer, Bool)  # the same, of who said that it wants none
 SYSTEM.declare("drained", Thread, Consumer, Bool)  # it paid the last credit, in a pull that goes on
+SYSTEM.declare("closes", Thread, Consumer, Bool)  # it decided to close it, and has not removed it
+SYSTEM.declare("pulls", Thread, Consumer, Bool)
+SYSTEM.declare(
+    "could_ask", Thread, Consumer, Bool
+)  # it wanted work at some moment since the pull began, or the send lock was taken
 
 SYSTEM.declare("credit", Consumer, Int)
 SYSTEM.declare("granted", Consumer, Int)  # all that it ever was allowed
@@ -43,11 +48,17 @@ SYSTEM.declare("serves", Thread, Bool)  # it obtained something, and has not sai
 SYSTEM.declare("served", Thread, Consumer)  # for this one
 SYSTEM.declare("paid", Thread, Bool)  # by this thread
 SYSTEM.declare("payer", Thread, Consumer)
+SYSTEM.declare(
+    "outbid", Thread, Consumer, Bool
+)  # its compare-and-set of the credit failed, and it has neither paid since nor looked anew
+SYSTEM.declare("taker", Thread)  # who obtained something last
+SYSTEM.declare("sent", Consumer, Int)  # how often something was sent to it
 
 SYSTEM.declare("admitting", Bool)  # the lock of admission is taken
 SYSTEM.declare("admits", Thread, Bool)  # by this thread
 SYSTEM.declare("sending", Consumer, Bool)  # the consumer's send lock is taken
 SYSTEM.declare("sends", Thread, Consumer, Bool)  # by this thread
+SYSTEM.declare("asks", Thread, Consumer, Bool)  # which has looked since whether it wants work
 
 
 @SYSTEM.initially
@@ -65,18 +76,19 @@ def start(s: SymbolicState) -> Term:
             s.spent(c) == 0,
             s.obtained(c) == 0,
             s.in_flight(c) == 0,
+            s.sent(c) == 0,
         )
+
+    def bound(t: Term, c: Term) -> Term:
+        asks = Or(s.resuming(t, c), s.pausing(t, c), s.drained(t, c))
+        return Or(s.sends(t, c), asks, s.closes(t, c), s.pulls(t, c), s.outbid(t, c))
 
     return And(
         every(Consumer, fresh),
         Not(s.alone()),
         Not(s.admitting()),
         every(Thread, lambda t: Not(Or(s.paid(t), s.admits(t), s.serves(t)))),
-        every(
-            Thread,
-            Consumer,
-            lambda t, c: Not(Or(s.sends(t, c), s.resuming(t, c), s.pausing(t, c), s.drained(t, c))),
-        ),
+        every(Thread, Consumer, lambda t, c: Not(bound(t, c))),
     )
 
 
@@ -135,13 +147,30 @@ def end_admission(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
 @SYSTEM.action(t=Thread, c=Consumer)
 def begin_to_send(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A thread takes the consumer's send lock: to deliver to it, or to close it."""
-    return Not(s.sending(c)), s.but(sending=at(s.sending, c, True), sends=at(s.sends, t, c, True))
+    return Not(s.sending(c)), asks_anew(s, t, c).but(
+        sending=at(s.sending, c, True),
+        sends=at(s.sends, t, c, True),
+        asks=at(s.asks, t, c, False),
+    )
+
+
+def asks_anew(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
+    """From now on the thread may read that the consumer wants work, whenever that is so."""
+    return s.but(could_ask=at(s.could_ask, t, c, s.wish(c) == WORK))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def ask(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It reads whether the consumer wants work."""
+    return s.sends(t, c), s.but(asks=at(s.asks, t, c, True))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def end_sending(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """The lock is released."""
-    return s.sends(t, c), s.but(sending=at(s.sending, c, False), sends=at(s.sends, t, c, False))
+    """The lock is released, by who has looked whether the consumer wants work, or has closed it."""
+    return And(s.sends(t, c), s.asks(t, c)), s.but(
+        sending=at(s.sending, c, False), sends=at(s.sends, t, c, False)
+    )
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -164,6 +193,7 @@ def want(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
         wish=at(s.wish, c, WORK),
         said=at(s.said, c, True),
         resuming=lambda u, d: And(s.resuming(u, d), d != c),
+        could_ask=lambda u, d: Or(s.could_ask(u, d), d == c),
     )
 
 
@@ -206,16 +236,25 @@ def run_out(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
+def begin_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A pull begins, which takes something only if the consumer wants work at some moment from here on."""
+    return s.came(c), asks_anew(s, t, c).but(pulls=at(s.pulls, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
 def end_pull(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A pull returns: whose last credit it paid wants nothing, or has credit again."""
     spent = And(s.drained(t, c), s.wish(c) == WORK, s.credit(c) == 0, Not(s.pushed()))
-    return Not(spent), s.but(drained=at(s.drained, t, c, False))
+    return Not(spent), s.but(drained=at(s.drained, t, c, False), pulls=at(s.pulls, t, c, False))
 
 
 @SYSTEM.action(t=Thread)
 def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
-    """Its call returns: all that it said of whether somebody wants messages is so, or was so since."""
-    return Not(some(Consumer, lambda c: Or(s.resuming(t, c), s.pausing(t, c)))), s
+    """Its call returns: all that it said of whether somebody wants messages is so, or was so since; and where another
+    was faster with the credit, it has tried again.
+    """
+    bound = some(Consumer, lambda c: Or(s.resuming(t, c), s.pausing(t, c), s.outbid(t, c)))
+    return Not(bound), s
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -226,6 +265,8 @@ def close(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     return guard, s.but(
         wish=at(s.wish, c, CLOSED),
         closings=at(s.closings, c, s.closings(c) + If(first, 1, 0)),
+        closes=at(s.closes, t, c, Or(s.closes(t, c), first)),
+        asks=at(s.asks, t, c, True),
     )
 
 
@@ -240,7 +281,16 @@ def be_no_longer_the_only_one(s: SymbolicState, c: Term) -> tuple[Term, Symbolic
 def leave(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     """It is deleted from the list of all: from here on others are admitted."""
     guard = And(s.present(c), s.wish(c) == CLOSED, Not(And(s.alone(), s.the_only() == c)))
-    return guard, s.but(present=at(s.present, c, False))
+    return guard, s.but(
+        present=at(s.present, c, False), closes=lambda u, d: And(s.closes(u, d), d != c)
+    )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def end_close(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A call that closes it returns: if it was the one that decided, it has removed the consumer."""
+    guard = And(s.wish(c) == CLOSED, Not(s.closes(t, c)))
+    return guard, s.but(closes=at(s.closes, t, c, False))
 
 
 # ---- credit
@@ -260,7 +310,27 @@ def paid_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
         paid=at(s.paid, t, True),
         payer=at(s.payer, t, c),
         drained=at(s.drained, t, c, Or(s.drained(t, c), s.credit(c) == 1)),
+        outbid=at(s.outbid, t, c, False),
     )
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def be_outbid(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """That compare-and-set fails, for the credit is another: what is left may do, so it has to try again."""
+    return s.limited(c), s.but(outbid=at(s.outbid, t, c, True))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def give_up_bidding(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """There is none left, or the consumer wants no work, at some moment since: it need not pay."""
+    guard = And(s.outbid(t, c), Or(s.credit(c) == 0, s.wish(c) != WORK))
+    return guard, s.but(outbid=at(s.outbid, t, c, False))
+
+
+@SYSTEM.action(t=Thread, c=Consumer)
+def try_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It begins another attempt for the consumer, from the look on."""
+    return s.came(c), s.but(outbid=at(s.outbid, t, c, False))
 
 
 @SYSTEM.action(t=Thread, c=Consumer)
@@ -270,15 +340,26 @@ def obtain(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
         s.came(c),
         s.wish(c) != CLOSED,
         Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)),
+        Implies(is_to_ask(s, t, c), s.could_ask(t, c)),
     )
+    return guard, obtained_by(s, t, c)
+
+
+def is_to_ask(s: SymbolicState, t: Term, c: Term) -> Term:
+    """The thread pulls for the consumer, or has its send lock in a queue that pushes."""
+    return Or(s.pulls(t, c), And(s.pushed(), s.sends(t, c)))
+
+
+def obtained_by(s: SymbolicState, t: Term, c: Term) -> SymbolicState:
     less = If(s.limited(c), 1, 0)
-    return guard, s.but(
+    return s.but(
         spent=at(s.spent, c, s.spent(c) + less),
         in_flight=at(s.in_flight, c, s.in_flight(c) - less),
         paid=at(s.paid, t, And(s.paid(t), Not(s.limited(c)))),
         obtained=at(s.obtained, c, s.obtained(c) + 1),
         serves=at(s.serves, t, True),
         served=at(s.served, t, c),
+        taker=at(s.taker, t),
     )
 
 
@@ -293,7 +374,8 @@ def be_served_last(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSt
 def send(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """What was acquired is written to the client; a queue that pushes does so under the send lock."""
     locked = And(s.sends(t, c), Not(s.serves(t)))
-    return And(s.obtained(c) > 0, Implies(s.pushed(), locked)), s
+    guard = And(s.obtained(c) > 0, s.wish(c) != CLOSED, Implies(s.pushed(), locked))
+    return guard, s.but(sent=at(s.sent, c, s.sent(c) + 1))
 
 
 @SYSTEM.action(t=Thread)
@@ -366,6 +448,13 @@ def closed_once(s: SymbolicState, c: Term) -> Term:
     )
 
 
+@SYSTEM.invariant("QL-1", c=Consumer)
+def who_has_closed_is_removed(s: SymbolicState, c: Term) -> Term:
+    """Who is closed and still in the list of all is being removed by the call that decided it."""
+    there = And(s.present(c), s.wish(c) == CLOSED)
+    return Implies(there, some(Thread, lambda t: s.closes(t, c)))
+
+
 @SYSTEM.invariant("SO-7", t=Thread, c=Consumer)
 def who_is_served_obtained(s: SymbolicState, t: Term, c: Term) -> Term:
     """For whom a thread obtained something, something was obtained."""
@@ -426,6 +515,13 @@ def close_is_decided_once(s: SymbolicState, c: Term) -> Term:
     return s.closings(c) <= 1
 
 
+@SYSTEM.safe("QL-1", c=Consumer)
+def the_closed_have_left(s: SymbolicState, c: Term) -> Term:
+    """When no call that closes it is under way, who has closed is in the list of all no more."""
+    quiet = every(Thread, lambda t: Not(s.closes(t, c)))
+    return Implies(And(quiet, s.wish(c) == CLOSED), Not(s.present(c)))
+
+
 @SYSTEM.step("QL-1", c=Consumer)
 def closed_for_good(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
     """Closed is final, and nothing is granted from then on."""
@@ -437,6 +533,26 @@ def closed_for_good(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
 def nothing_for_the_closed(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
     """Nothing is acquired for a consumer that has closed."""
     return Implies(s.wish(c) == CLOSED, after.obtained(c) == s.obtained(c))
+
+
+@SYSTEM.step("ES-7", c=Consumer)
+def nothing_is_sent_to_the_closed(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """Nothing is sent to a consumer that has closed."""
+    return Implies(s.wish(c) == CLOSED, after.sent(c) == s.sent(c))
+
+
+@SYSTEM.step("WK-9", c=Consumer)
+def nothing_for_who_wants_nothing(s: SymbolicState, after: SymbolicState, c: Term) -> Term:
+    """A pull, and a delivery, obtains nothing for a consumer that has wanted no work since it began."""
+    takes = And(after.obtained(c) > s.obtained(c), is_to_ask(s, after.taker(), c))
+    return Implies(takes, s.could_ask(after.taker(), c))
+
+
+@SYSTEM.step("WK-9", t=Thread, c=Consumer)
+def could_ask_when_it_is_said(s: SymbolicState, after: SymbolicState, t: Term, c: Term) -> Term:
+    """A thread could have read that a consumer wants work only from when that is so."""
+    fresh = And(after.could_ask(t, c), Not(s.could_ask(t, c)))
+    return Implies(fresh, after.wish(c) == WORK)
 
 
 @SYSTEM.step("WK-9", c=Consumer)
@@ -524,7 +640,36 @@ def want_after_the_end(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
 def obtain_for_the_closed(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """Whether the consumer wants work was asked before its send lock was taken."""
     guard = And(s.came(c), Implies(s.limited(c), And(s.paid(t), s.payer(t) == c)))
-    return guard, obtain(s, t, c)[1]
+    return guard, obtained_by(s, t, c)
+
+
+@SYSTEM.broken(
+    "obtain", "nothing_for_who_wants_nothing", "WK-9", "a pull that asks for no interest",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def obtain_unasked(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """A consumer pauses and is pulled for, and the pull does not ask whether it wants anything."""
+    pays = Implies(s.limited(c), And(s.paid(t), s.payer(t) == c))
+    return And(s.came(c), s.wish(c) != CLOSED, pays), obtained_by(s, t, c)
+
+
+@SYSTEM.broken(
+    "send", "nothing_is_sent_to_the_closed", "ES-7", "mutant sent-after-the-lock",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def send_to_the_closed(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """The send lock is released and taken again before it sends, and the consumer may have closed in between."""
+    locked = And(s.sends(t, c), Not(s.serves(t)))
+    return And(s.obtained(c) > 0, Implies(s.pushed(), locked)), send(s, t, c)[1]
+
+
+@SYSTEM.broken(
+    "end_close", "who_has_closed_is_removed", "QL-1", "a close that decides, and returns",
+    t=Thread, c=Consumer,
+)  # fmt: skip
+def close_and_leave_it(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It says that the consumer is closed, and leaves it in the list of all."""
+    return s.wish(c) == CLOSED, end_close(s, t, c)[1]
 
 
 @SYSTEM.broken("want", "who_resumes_can_pay", "WK-9", "mutant resumes-without-credit", c=Consumer)

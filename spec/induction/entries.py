@@ -47,6 +47,7 @@ SYSTEM.declare("group", Entry, Group, rigid=True)  # and to which
 
 SYSTEM.declare("expired", Entry, Bool)
 SYSTEM.declare("due", Entry, Bool)  # its delay is over
+SYSTEM.declare("sees_due", Thread, Entry, Bool)  # and the thread has read that on the clock
 
 SYSTEM.declare("status", Entry, Status)
 SYSTEM.declare("owner", Entry, Consumer)  # whose ACQUIRED it is
@@ -134,7 +135,7 @@ def start(s: SymbolicState) -> Term:
         ),
         every(Thread, lambda t: Not(Or(s.looking(t), s.keeping(t)))),
         every(Thread, Entry, lambda t, e: Not(Or(s.disposing(t, e), s.joined(t, e)))),
-        every(Thread, Entry, lambda t, e: Not(s.overdue(t, e))),
+        every(Thread, Entry, lambda t, e: Not(Or(s.overdue(t, e), s.sees_due(t, e)))),
         every(Group, lambda g: Not(s.owned(g))),
         every(Thread, Entry, Consumer, lambda t, e, c: Not(s.owes(t, e, c))),
     )
@@ -212,8 +213,8 @@ def hold(s: SymbolicState, e: Term, p: Term) -> tuple[Term, SymbolicState]:
 
 @SYSTEM.action(t=Thread, e=Entry)
 def unhold(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
-    """The hold ended: one compare-and-set, and whoever won it announces."""
-    guard = And(s.status(e) == DELAYED, s.due(e))
+    """The hold ended, as the thread has read: one compare-and-set, and whoever won it announces."""
+    guard = And(s.status(e) == DELAYED, s.sees_due(t, e))
     return guard, announced(s, t, e).but(status=at(s.status, e, AVAILABLE), overdue=seen_to(s, e))
 
 
@@ -229,6 +230,12 @@ def seen_to(s: SymbolicState, e: Term) -> Formula:
 def come_due(s: SymbolicState, e: Term) -> tuple[Term, SymbolicState]:
     """The clock reaches the end of its delay."""
     return Not(s.due(e)), s.but(due=at(s.due, e, True))
+
+
+@SYSTEM.action(t=Thread, e=Entry)
+def read_the_clock(s: SymbolicState, t: Term, e: Term) -> tuple[Term, SymbolicState]:
+    """It reads the time, and that is not before the end of the delay."""
+    return s.due(e), s.but(sees_due=at(s.sees_due, t, e, True))
 
 
 @SYSTEM.action(e=Entry)
@@ -614,6 +621,14 @@ def let_go(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
     return every(Entry, lambda e: Not(s.holds(c, e))), s
 
 
+@SYSTEM.action(t=Thread, c=Consumer)
+def come_back_with_nothing(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """An attempt for the consumer that has looked, and found nothing, has come to the end of the list."""
+    looked = And(s.looking(t), s.whose(t) == c, Not(s.found(t)), s.registered(c), s.acquires(c))
+    there = every(Entry, lambda e: Implies(And(linked(s, e), Not(gone(s, e))), s.vain(t, e)))
+    return Implies(looked, there), s
+
+
 @SYSTEM.action(t=Thread)
 def settle(s: SymbolicState, t: Term) -> tuple[Term, SymbolicState]:
     """Its call returns: it owes nobody a rewind, and what it dequeued or left has been taken away everywhere."""
@@ -749,6 +764,12 @@ def looked_in_vain(s: SymbolicState, t: Term, e: Term) -> Term:
     c = s.whose(t)
     mine = And(s.looking(t), s.registered(c), s.acquires(c))
     return Implies(And(mine, Or(Not(linked(s, e)), behind_the_look(s, t, e))), s.vain(t, e))
+
+
+@SYSTEM.invariant("TM-1", t=Thread, e=Entry)
+def the_clock_goes_on(s: SymbolicState, t: Term, e: Term) -> Term:
+    """The delay that a thread has read to be over is over."""
+    return Implies(s.sees_due(t, e), s.due(e))
 
 
 @SYSTEM.invariant("MG-1", t=Thread, e=Entry)

@@ -40,6 +40,14 @@ SYSTEM.declare("lies", Permit, Bool)  # it may be drawn
 SYSTEM.declare("drawn", Thread, Permit, Bool)  # and the thread has taken no connection yet
 SYSTEM.declare("stands_for", Permit, Connection)
 
+SYSTEM.declare("in_vain", Thread, Target, Bool)  # it took it, and got nothing for its consumers
+SYSTEM.declare(
+    "emptied", Thread, Session, Bool
+)  # it took it, and has seen nothing wait there since
+SYSTEM.declare("ended", Thread, Connection, Bool)  # it ran it, and saw nothing queued since
+SYSTEM.declare("adder", Target, Thread)  # who put it into the set last
+SYSTEM.declare("queuer", Session, Thread)
+
 
 @SYSTEM.initially
 def start(s: SymbolicState) -> Term:
@@ -53,6 +61,9 @@ def start(s: SymbolicState) -> Term:
         every(Thread, Connection, lambda t, c: Not(s.to_permit(t, c))),
         every(Permit, lambda p: Not(s.lies(p))),
         every(Thread, Permit, lambda t, p: Not(s.drawn(t, p))),
+        every(Thread, Target, lambda t, g: Not(s.in_vain(t, g))),
+        every(Thread, Session, lambda t, n: Not(s.emptied(t, n))),
+        every(Thread, Connection, lambda t, c: Not(s.ended(t, c))),
     )
 
 
@@ -63,17 +74,35 @@ def start(s: SymbolicState) -> Term:
 def add_target(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
     """A target has work: whoever put it into the set sees to its session, unless it serves that just now."""
     n = s.session_of(g)
-    return Not(s.waits(g)), s.but(
-        waits=at(s.waits, g, True), to_queue=at(s.to_queue, t, n, Not(s.serves(t, n)))
+    return And(Not(s.waits(g)), Not(s.in_vain(t, g))), s.but(
+        waits=at(s.waits, g, True),
+        to_queue=at(s.to_queue, t, n, Not(s.serves(t, n))),
+        emptied=at(s.emptied, t, n, False),
+        adder=at(s.adder, g, t),
     )
+
+
+@SYSTEM.action(t=Thread, g=Target)
+def have_a_reason(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
+    """A consumer of the target was given a message, or was woken: the thread may put the target back."""
+    return Or(s.waits(g), s.in_vain(t, g)), s.but(in_vain=at(s.in_vain, t, g, False))
+
+
+@SYSTEM.action(t=Thread, n=Session)
+def see_it_wait(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It reads that a target of the session waits."""
+    there = some(Target, lambda g: And(s.waits(g), s.session_of(g) == n))
+    return there, s.but(emptied=at(s.emptied, t, n, False))
 
 
 @SYSTEM.action(t=Thread, n=Session)
 def add_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """A session has work: whoever put it into the set sees to its connection, unless it runs that just now."""
     c = s.connection_of(n)
-    return Not(s.queued(n)), s.but(
+    return And(Not(s.queued(n)), Not(s.emptied(t, n))), s.but(
         queued=at(s.queued, n, True),
+        queuer=at(s.queuer, n, t),
+        ended=at(s.ended, t, c, False),
         to_queue=at(s.to_queue, t, n, False),
         serves=at(s.serves, t, n, False),
         to_schedule=at(s.to_schedule, t, c, Or(s.to_schedule(t, c), Not(s.runs(t, c)))),
@@ -84,14 +113,22 @@ def add_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState
 def find_session_queued(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """It reads that the session is in the set already."""
     return s.queued(n), s.but(
-        to_queue=at(s.to_queue, t, n, False), serves=at(s.serves, t, n, False)
+        to_queue=at(s.to_queue, t, n, False),
+        serves=at(s.serves, t, n, False),
+        ended=at(s.ended, t, s.connection_of(n), False),
     )
+
+
+@SYSTEM.action(t=Thread, c=Connection)
+def see_it_queued(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """It reads that a session of the connection is queued."""
+    return Not(nothing_queued(s, c)), s.but(ended=at(s.ended, t, c, False))
 
 
 @SYSTEM.action(t=Thread, c=Connection)
 def schedule(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     """A compare-and-set of the flag: whoever wins gives the connection to the IO threads."""
-    return Not(s.scheduled(c)), s.but(
+    return And(Not(s.scheduled(c)), Not(s.ended(t, c))), s.but(
         scheduled=at(s.scheduled, c, True),
         to_schedule=at(s.to_schedule, t, c, False),
         to_submit=at(s.to_submit, t, c, True),
@@ -158,21 +195,27 @@ def begin_run(s: SymbolicState, t: Term, c: Term, p: Term) -> tuple[Term, Symbol
 def take_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """It takes a session of the connection, and serves it."""
     guard = And(s.queued(n), s.runs(t, s.connection_of(n)))
-    return guard, s.but(queued=at(s.queued, n, False), serves=at(s.serves, t, n, True))
+    return guard, s.but(
+        queued=at(s.queued, n, False),
+        serves=at(s.serves, t, n, True),
+        emptied=at(s.emptied, t, n, True),
+    )
 
 
 @SYSTEM.action(t=Thread, g=Target)
 def take_target(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
     """It takes a target of the session, and lets it pull."""
     guard = And(s.waits(g), s.serves(t, s.session_of(g)))
-    return guard, s.but(waits=at(s.waits, g, False))
+    return guard, s.but(waits=at(s.waits, g, False), in_vain=at(s.in_vain, t, g, True))
 
 
 @SYSTEM.action(t=Thread, n=Session)
 def leave_session(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
     """It reads that the session has no more targets that wait."""
     none = every(Target, lambda g: Not(And(s.waits(g), s.session_of(g) == n)))
-    return And(s.serves(t, n), none), s.but(serves=at(s.serves, t, n, False))
+    return And(s.serves(t, n), none), s.but(
+        serves=at(s.serves, t, n, False), emptied=at(s.emptied, t, n, True)
+    )
 
 
 @SYSTEM.action(t=Thread, c=Connection)
@@ -183,6 +226,7 @@ def end_run(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
         scheduled=at(s.scheduled, c, False),
         runs=at(s.runs, t, c, False),
         to_check=at(s.to_check, t, c, True),
+        ended=at(s.ended, t, c, True),
     )
 
 
@@ -197,6 +241,7 @@ def check(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
     return s.to_check(t, c), s.but(
         to_check=at(s.to_check, t, c, False),
         to_schedule=at(s.to_schedule, t, c, Or(s.to_schedule(t, c), more)),
+        ended=at(s.ended, t, c, And(s.ended(t, c), Not(more))),
     )
 
 
@@ -296,6 +341,27 @@ def nobody_is_left_waiting(s: SymbolicState, g: Term, n: Term) -> Term:
     return Implies(quiet(s), Not(Or(s.waits(g), s.queued(n))))
 
 
+@SYSTEM.step("AP-1", g=Target)
+def a_target_is_put_back_for_a_reason(s: SymbolicState, after: SymbolicState, g: Term) -> Term:
+    """Nobody takes a target, gets nothing for its consumers, and puts it back: it would be served for ever."""
+    return Implies(And(after.waits(g), Not(s.waits(g))), Not(s.in_vain(after.adder(g), g)))
+
+
+@SYSTEM.step("AP-1", n=Session)
+def a_session_is_queued_for_a_reason(s: SymbolicState, after: SymbolicState, n: Term) -> Term:
+    """Nobody takes a session, sees nothing wait there, and queues it again."""
+    return Implies(And(after.queued(n), Not(s.queued(n))), Not(s.emptied(after.queuer(n), n)))
+
+
+@SYSTEM.step("AP-1", t=Thread, c=Connection)
+def a_connection_is_scheduled_for_a_reason(
+    s: SymbolicState, after: SymbolicState, t: Term, c: Term
+) -> Term:
+    """Nobody runs a connection, sees nothing queued after that, and schedules it again."""
+    schedules = And(after.to_submit(t, c), Not(s.to_submit(t, c)))
+    return Implies(schedules, Not(s.ended(t, c)))
+
+
 # ---- what is possible
 
 
@@ -308,6 +374,33 @@ def work_comes_while_it_ends(s: SymbolicState, n: Term, c: Term, t: Term) -> Ter
 
 
 # ---- broken variants
+
+
+@SYSTEM.broken(
+    "add_target", "a_target_is_put_back_for_a_reason", "AP-1", "a target that always has more",
+    t=Thread, g=Target,
+)  # fmt: skip
+def add_target_again(s: SymbolicState, t: Term, g: Term) -> tuple[Term, SymbolicState]:
+    """It puts a target back whether or not there was anything for it."""
+    return Not(s.waits(g)), add_target(s, t, g)[1]
+
+
+@SYSTEM.broken(
+    "add_session", "a_session_is_queued_for_a_reason", "AP-1", "a session that always has more",
+    t=Thread, n=Session,
+)  # fmt: skip
+def add_session_again(s: SymbolicState, t: Term, n: Term) -> tuple[Term, SymbolicState]:
+    """It queues a session whether or not anything waits there."""
+    return Not(s.queued(n)), add_session(s, t, n)[1]
+
+
+@SYSTEM.broken(
+    "schedule", "a_connection_is_scheduled_for_a_reason", "AP-1", "a run that is always followed by another",
+    t=Thread, c=Connection,
+)  # fmt: skip
+def schedule_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
+    """Having run a connection it schedules it whether or not anything is queued."""
+    return Not(s.scheduled(c)), schedule(s, t, c)[1]
 
 
 @SYSTEM.broken(

@@ -14,7 +14,7 @@ the thread that made it available still owes rewinds, which it does before its w
 (`handover`, `nobody_is_left_waiting`). Each of these is a lemma of `composition.py`.
 """
 
-from z3 import And, BoolSort, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or
+from z3 import And, BoolSort, BoolVal, DeclareSort, EnumSort, If, Implies, IntSort, Not, Or
 
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every, some
 
@@ -39,8 +39,8 @@ SYSTEM.declare(
     "fit", Consumer, Message, Bool
 )  # wanted, not expired, and not another's by group or priority
 SYSTEM.declare(
-    "stood_back", Consumer, Message, Bool
-)  # at some moment since it became available it had no use for it, or no interest
+    "stood_back", Consumer, Consumer, Message, Bool
+)  # at some moment since it became available, and the first has tried, the second had no use for it, or no interest
 SYSTEM.declare("has", Consumer, Message, Bool)  # it acquired it, and it was not released since
 SYSTEM.declare("announcer", Message, Thread)  # who made it available, or fit, last
 SYSTEM.declare("preparing", Thread, Message, Bool)  # it did so, and still owes rewinds
@@ -125,7 +125,7 @@ def make_available(s: SymbolicState, t: Term, m: Term) -> tuple[Term, SymbolicSt
     return guard, prepared(s, t, m).but(
         available=at(s.available, m, True),
         has=lambda c, n: And(n != m, s.has(c, n)),
-        stood_back=lambda c, n: And(n != m, s.stood_back(c, n)),
+        stood_back=lambda c, d, n: And(n != m, s.stood_back(c, d, n)),
     )
 
 
@@ -214,16 +214,22 @@ def no_rival(s: SymbolicState, d: Term, m: Term) -> Term:
     return Or(Not(s.fit(d, m)), Not(up(s, d)), lowered)
 
 
-@SYSTEM.action(d=Consumer, m=Message)
-def stand_back(s: SymbolicState, d: Term, m: Term) -> tuple[Term, SymbolicState]:
-    """Somebody who asks at this moment whether the consumer wants the message, and wants work, is answered no."""
-    return no_rival(s, d, m), s.but(stood_back=at(s.stood_back, d, m, True))
+@SYSTEM.action(c=Consumer)
+def try_to_take(s: SymbolicState, c: Term) -> tuple[Term, SymbolicState]:
+    """An attempt for the consumer begins: those of higher priority are asked anew."""
+    return BoolVal(True), s.but(stood_back=lambda x, d, m: And(s.stood_back(x, d, m), x != c))
+
+
+@SYSTEM.action(c=Consumer, d=Consumer, m=Message)
+def stand_back(s: SymbolicState, c: Term, d: Term, m: Term) -> tuple[Term, SymbolicState]:
+    """An attempt for `c` that asks at this moment whether `d` wants the message, and wants work, is answered no."""
+    return no_rival(s, d, m), s.but(stood_back=at(s.stood_back, c, d, m, True))
 
 
 def all_stood_back(s: SymbolicState, c: Term, m: Term) -> Term:
-    """Of those of higher priority that select it each had no use for it, since it is available."""
+    """Of those of higher priority that select it each had no use for it, since it is available and is tried for."""
     return every(
-        Consumer, lambda d: Implies(And(s.higher(d, c), s.wants(d, m)), s.stood_back(d, m))
+        Consumer, lambda d: Implies(And(s.higher(d, c), s.wants(d, m)), s.stood_back(c, d, m))
     )
 
 
@@ -795,21 +801,21 @@ def the_longest_waiting_is_woken(s: SymbolicState, after: SymbolicState, t: Term
 def the_higher_come_first(
     s: SymbolicState, after: SymbolicState, c: Term, d: Term, m: Term
 ) -> Term:
-    """Who takes a message does so after each of higher priority that selects it: since it is available, that one had
-    no use for it at some moment, or no interest.
+    """Who takes a message does so after each of higher priority that selects it: since it is available, and the attempt
+    began, that one had no use for it at some moment, or no interest.
     """
     takes = And(after.has(c, m), Not(s.has(c, m)))
-    return Implies(And(takes, s.higher(d, c), s.wants(d, m)), s.stood_back(d, m))
+    return Implies(And(takes, s.higher(d, c), s.wants(d, m)), s.stood_back(c, d, m))
 
 
-@SYSTEM.step("WK-4", d=Consumer, m=Message)
+@SYSTEM.step("WK-4", c=Consumer, d=Consumer, m=Message)
 def it_stands_back_when_it_is_said(
-    s: SymbolicState, after: SymbolicState, d: Term, m: Term
+    s: SymbolicState, after: SymbolicState, c: Term, d: Term, m: Term
 ) -> Term:
     """Who comes to count as without use or interest is so at that moment, and what is available anew is asked anew."""
-    fresh = And(after.stood_back(d, m), Not(s.stood_back(d, m)))
+    fresh = And(after.stood_back(c, d, m), Not(s.stood_back(c, d, m)))
     anew = And(after.available(m), Not(s.available(m)))
-    return And(Implies(fresh, no_rival(s, d, m)), Implies(anew, Not(after.stood_back(d, m))))
+    return And(Implies(fresh, no_rival(s, d, m)), Implies(anew, Not(after.stood_back(c, d, m))))
 
 
 # ---- what is possible

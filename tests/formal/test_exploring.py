@@ -134,7 +134,7 @@ def test_what_is_outside_of_the_model_is_no_verdict_either() -> None:
 def test_an_iteration_says_where_it_is_and_whether_it_was_given_up() -> None:
     seen: list[HostOperation] = []
     world = cast(World, SimpleNamespace(thread="A", steps=0))
-    of: Any = SimpleNamespace(name="q.All")
+    of: Any = SimpleNamespace(head=SimpleNamespace(list_name="q.All"))
     recorder = Recorder(world, seen.append)
     assert [*recorder.iteration(of, iter("ab"))] == ["a", "b"]
     given_up = recorder.iteration(of, iter("ab"))

@@ -1112,6 +1112,73 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "housekeeping reads the clock once a pass": (
+        "held",
+        (
+            (
+                "        for entry in self.entries:\n            if self.host.now() >= entry.message.not_before",
+                "        now = self.host.now()\n        for entry in self.entries:\n"
+                "            if now >= entry.message.not_before",
+            ),
+        ),
+    ),
+    "whoever is outbid begins anew": (
+        "credit-in-vain",
+        (
+            (
+                "        while (left := self.credit.get()) > 0:\n"
+                "            if self.credit.compare_and_set(left, left - 1):\n"
+                "                return True\n"
+                "        return False\n",
+                "        left = self.credit.get()\n"
+                "        if left > 0 and not self.credit.compare_and_set(left, left - 1):\n"
+                "            return self.take_credit()\n"
+                "        return left > 0\n",
+            ),
+        ),
+    ),
+    "an attempt asks for credit before it looks": (
+        "credit-in-vain",
+        (
+            (
+                "        found = self.next_available(consumer)\n        if found is None or (only",
+                "        if not consumer.has_credit():\n            return None, None\n"
+                "        found = self.next_available(consumer)\n        if found is None or (only",
+            ),
+        ),
+    ),
+    "a notification schedules whoever queued the session": (
+        "handover-two-connections",
+        (
+            (
+                "        if self._sessions.add(session):\n            self._schedule()\n",
+                "        self._sessions.add(session)\n        self._schedule()\n",
+            ),
+        ),
+    ),
+    "a target notifies its session though it waits": (
+        "handover-two-targets",
+        (
+            (
+                "        if self._targets.add(target):\n            self.connection.notify_work(self)\n",
+                "        self._targets.add(target)\n        self.connection.notify_work(self)\n",
+            ),
+        ),
+    ),
+    "a session serves its targets until one has a message": (
+        "handover-turns",
+        (
+            (
+                "        target = self._targets.take()\n"
+                "        if target is not None and target.process():\n"
+                "            self._targets.add(target)\n",
+                "        while (target := self._targets.take()) is not None:\n"
+                "            if target.process():\n"
+                "                self._targets.add(target)\n"
+                "                break\n",
+            ),
+        ),
+    ),
 }
 """What is changed -> a program in which it matters, and the edits."""
 

@@ -244,7 +244,7 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
     ),
     "the wish is asked before the send lock": (
         "send-close",
-        "the flag of A is not CLOSED",
+        "setup has looked whether A wants work",
         (
             (
                 "        with consumer.send_lock:\n"
@@ -604,6 +604,134 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
                 "            node.next.compare_and_set(following, beyond)\n"
                 "            following = node.next.get()\n",
                 "            following = beyond\n",
+            ),
+        ),
+    ),
+    "a delayed message is available, and then the clock is read": (
+        "held",
+        "housekeeping has read on the clock that the delay of m1 is over",
+        (
+            (
+                "self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):",
+                "entry.change(DELAYED, AVAILABLE) and self.host.now() >= entry.message.not_before:",
+            ),
+        ),
+    ),
+    "a look ends before the lowest priority": (
+        "priority-gap",
+        "low was of no use at some moment of the look of A",
+        (
+            (
+                "        for lower in self._by_rank[node.rank + 1 :]:",
+                "        for lower in self._by_rank[node.rank + 1 : -1]:",
+            ),
+        ),
+    ),
+    "an iteration over all entries leaves the lowest priority out": (
+        "priority-gap",
+        "walk 1 of q.2 has read that nothing follows",
+        (
+            (
+                "        for level in self._by_rank:\n            yield from level",
+                "        for level in self._by_rank[:-1]:\n            yield from level",
+            ),
+        ),
+    ),
+    "whoever is outbid does not pay": (
+        "immediate-while-granted",
+        "P has still to try again to pay with the credit of A",
+        (
+            (
+                "        while (left := self.credit.get()) > 0:\n"
+                "            if self.credit.compare_and_set(left, left - 1):\n"
+                "                return True\n"
+                "        return False\n",
+                "        left = self.credit.get()\n"
+                "        return left > 0 and self.credit.compare_and_set(left, left - 1)\n",
+            ),
+        ),
+    ),
+    "a pull takes whatever the consumer wants": (
+        "pull-while-suspended",
+        "A wanted work since A began to take something for it",
+        (
+            (
+                "        if consumer.wants_work.get():\n            entry, first = self._attempt",
+                "        if consumer.wants_work.get() is not None:\n"
+                "            entry, first = self._attempt",
+            ),
+        ),
+    ),
+    "a close that only takes the lock": (
+        "close-then-grant",
+        "A has looked whether A wants work",
+        (
+            (
+                "            if consumer.wants_work.get_and_set(None) is None:\n                return\n",
+                "            return\n",
+            ),
+        ),
+    ),
+    "who has closed stays in the list of all": (
+        "close-then-grant",
+        "A has still to remove A, which it closed",
+        (("        self.all.delete(consumer.in_all)  #", "        #"),),
+    ),
+    "the lock is released before the message is sent": (
+        "send-close",
+        "the flag of A is not CLOSED",
+        (
+            (
+                "            if entry is not None:\n"
+                "                self._last_delivered.set(consumer.in_all)\n"
+                "                consumer.target.send(consumer, entry)\n",
+                "            if entry is not None:\n"
+                "                self._last_delivered.set(consumer.in_all)\n"
+                "        with consumer.send_lock:\n            consumer.wants_work.get()\n"
+                "            if entry is not None:\n"
+                "                consumer.target.send(consumer, entry)\n",
+            ),
+        ),
+    ),
+    "who comes later is not asked first": (
+        "credit-kept",
+        "high had no use for m1, or no interest, since that is available and low tries to take it",
+        (
+            (
+                "        for other in self.all.consumers() if consumer.acquires else ():\n",
+                "        for other in self.manager.interested() if consumer.acquires else ():\n",
+            ),
+        ),
+    ),
+    "a target with nothing is put back": (
+        "handover-one",
+        "io has served target target, and got nothing for it",
+        (
+            (
+                "            if queue.deliver_single_message(consumer) is not None:\n"
+                "                return True\n        return False\n",
+                "            queue.deliver_single_message(consumer)\n        return True\n",
+            ),
+        ),
+    ),
+    "a session is queued again without being served": (
+        "handover-one",
+        "io has taken session, and seen nothing wait there since",
+        (
+            (
+                "            if session.process():\n                self._sessions.add",
+                "            if session:\n                self._sessions.add",
+            ),
+        ),
+    ),
+    "a run is always followed by another": (
+        "handover-one",
+        "io has run connection conn, and seen nothing queued since",
+        (
+            (
+                "        if not self._sessions.empty():  # and one that came before is seen here\n"
+                "            self._schedule()\n",
+                "        self._schedule()\n",
             ),
         ),
     ),

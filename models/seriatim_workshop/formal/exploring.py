@@ -41,20 +41,26 @@ class Iterations:
     @contextmanager
     def noted(self) -> Iterator[None]:
         """While the body runs note every iteration over a list that is not on record: of All, and of the entries."""
-        iterate = self.lib.NodeList.__iter__
-
-        def noting(of: Any) -> Iterator[Any]:
-            found = iterate(of)
-            recorder = self.recorder
-            if recorder is None or self.records(of):
-                return cast("Iterator[Any]", found)
-            return recorder.iteration(of, found)
-
-        self.lib.NodeList.__iter__ = noting
+        kinds = (self.lib.NodeList, self.lib.PriorityQueueEntryList)
+        before = [(kind, kind.__iter__) for kind in kinds]
+        for kind, iterate in before:
+            kind.__iter__ = self._noting(iterate)
         try:
             yield
         finally:
-            self.lib.NodeList.__iter__ = iterate
+            for kind, iterate in before:
+                kind.__iter__ = iterate
+
+    def _noting(self, iterate: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+        """The same iteration, noted."""
+
+        def noting(of: Any) -> Iterator[Any]:
+            found = iterate(of)
+            if self.recorder is None or self.records(of):
+                return found
+            return self.recorder.iteration(of, found)
+
+        return noting
 
 
 def explore_into(
@@ -101,6 +107,9 @@ def explore_into(
     if result is not None:
         found.executions, found.exhausted = result.executions, result.exhausted
         found.counterexample = result.counterexample
+        if result.cut:
+            steps = result.bounds["max_steps"]
+            found.no_end = f"{result.cut} executions have not come to an end after {steps} steps"
     if rejections:
         found.system, found.rejected = rejections[0]
     found.seconds += time.process_time() - began

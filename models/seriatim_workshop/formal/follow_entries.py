@@ -52,6 +52,10 @@ class Entries(Follower):
         """By thread: how often it has raised the depth outside of `enqueue` without having linked yet."""
         self._freeing: dict[str, set[str]] = {}
         """By thread: the groups that it has set free in its present call."""
+        self._has_read: dict[str, int] = {}
+        """By thread: the latest time that it has read."""
+        self._looked: set[str] = set()
+        """Threads that have looked in the attempt that they make."""
         self._before_look: dict[str, dict[tuple[str, ...], Value]] = {}
         """By thread: what it knew when it read a pointer object anew that it had read already."""
 
@@ -130,6 +134,8 @@ class Entries(Follower):
             self.state.put("overtaking", fields["levels"] > 1)
         if event.cell == "clock":
             self._time(int(fields["now"]))
+        if event.cell == "attempt":
+            self._attempt(t, fields)
         if event.cell == "check_status" and len(self.context.queues) == 1:  # it names no queue
             if fields["ph"] == "invoke":
                 self.take("begin_to_keep", t=t)
@@ -147,6 +153,16 @@ class Entries(Follower):
             if event.cell == "close":
                 self._let_go(str(fields["sub"]))
         return ""
+
+    def _attempt(self, t: str, given: dict[str, Any]) -> None:
+        """An attempt begins, or returns: if it took nothing it has come to the end, or has found something."""
+        if given["ph"] == "ok" and not given["m"] and t in self._looked:
+            self.take("come_back_with_nothing", t=t, c=self._named(str(given["sub"])))
+        self._looked.discard(t)
+
+    def _named(self, name: str) -> str:
+        """The latest consumer of this name."""
+        return next(c for c, each in reversed(self._consumers.items()) if each.name == name)
 
     def _enqueued(self, m: str) -> None:
         """An enqueue returns: what it has counted is linked, and of an immediate entry it has decided."""
@@ -174,6 +190,7 @@ class Entries(Follower):
 
     def _now(self, t: str, now: int) -> str:
         self._time(now)
+        self._has_read[t] = now
         self._pass_by(t)
         return ""
 
@@ -337,12 +354,19 @@ class Entries(Follower):
             return self.take("finish", t=t, e=m, c=self._settles(t, "dequeue", m))
         if old == "DELAYED":
             self.context.about[t] = m
+            self._sees_due(t, m)
             return self.take("unhold", t=t, e=m)
         if new == "DELETED":
             return self.take("bury", e=m)
         published = self.context.call(t, "enqueue")
         gives_up = published is not None and published["m"] == m
         return self.take("give_up" if gives_up else "expire", t=t, e=m)
+
+    def _sees_due(self, t: str, m: str) -> None:
+        """What the thread has read of the clock says that a delay is over: also if the entry came after that."""
+        if self._entries[m].message.not_before <= self._has_read.get(t, 0):
+            self._time(self._has_read[t])
+            self.take("read_the_clock", t=t, e=m)
 
     def _settles(self, t: str, kind: str, m: str) -> str:
         """For which consumer the thread releases or dequeues this entry, by the call that it is in."""
@@ -469,6 +493,9 @@ class Entries(Follower):
                 knew["vain", t, m] = get("vain", t, m)
             self._before_look[t] = knew
         self.take("look", t=t, c=c)
+        call = self.context.call(t, "attempt")
+        if call is not None and call["sub"] == self._consumers[c].name:
+            self._looked.add(t)
 
     def _as_before(self, t: str) -> None:
         """The pointer is moved on from where no look began: the thread read it anew to go on with the earlier look."""

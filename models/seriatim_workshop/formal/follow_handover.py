@@ -75,6 +75,9 @@ class HandoverFollower(Follower):
 
     def step(self, event: HostOperation) -> str:
         kind = event.kind
+        if event.what == "record":
+            self._reason(event)
+            return ""
         if kind == "permits" and event.writes:
             return self._permit(event)
         if event.what == "new" or kind not in (*SETS, "scheduled"):
@@ -110,6 +113,18 @@ class HandoverFollower(Follower):
             raise NotThat(f"{t} takes a connection, and has drawn no permit")
         return self.take("begin_run", t=t, c=self._connection(thing), p=drawn[0])
 
+    def _reason(self, event: HostOperation) -> None:
+        """A consumer was woken, or a pull has returned a message: its target may be put back."""
+        given = event.new
+        if event.cell not in ("pull", "notify"):
+            return
+        if event.cell == "pull" and (given["ph"] != "ok" or not given["m"]):
+            return
+        for consumer in self.context.consumers:
+            target = consumer.target
+            if consumer.name == given["sub"] and isinstance(target, self.lib.ConsumerTarget):
+                self.takes("have_a_reason", t=event.thread, g=self._target(target))
+
     def _permit(self, event: HostOperation) -> str:
         """Permits are all alike, so any that lies there is the one that is drawn."""
         t = event.thread
@@ -132,14 +147,16 @@ class HandoverFollower(Follower):
         t, owner = event.thread, self._sets.get(id(event.source), (None, None))[1]
         if owner is None or kind == "ready":
             return
-        if kind == "targets" and not event.new:
-            self.takes("leave_session", t=t, n=self._session(owner))
+        if kind == "targets":
+            seen = "see_it_wait" if event.new else "leave_session"
+            self.takes(seen, t=t, n=self._session(owner))
         if kind == "sessions":
             for session in event.new:
                 n = self._session(session)
                 if self.state.get("to_queue", t, n) or self.state.get("serves", t, n):
                     self.takes("find_session_queued", t=t, n=n)
             self.takes("check", t=t, c=self._connection(owner))
+            self.takes("see_it_queued", t=t, c=self._connection(owner))
 
     def _flag(self, event: HostOperation) -> str:
         known = self._sets.get(id(event.source))

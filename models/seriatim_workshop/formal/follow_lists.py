@@ -50,6 +50,8 @@ class Nodes(Follower):
         """By list: how many walks over it have begun."""
         self._iterations: dict[int, tuple[object, str, tuple[str, str]]] = {}
         """By what one that was noted from outside is known by, which is kept alive: the walk, its thread and list."""
+        self._of_all: dict[int, tuple[object, list[tuple[tuple[str, str], str]]]] = {}
+        """The same of one over all sub-queues: a walk over each."""
 
     # ---- what a field is in the reference
 
@@ -168,6 +170,8 @@ class Nodes(Follower):
     def _iterate(self, event: HostOperation) -> str:
         """What an iteration does that was noted from outside: it is known by itself, and says when it is given up."""
         at, t, known_by = event.old, event.thread, event.source
+        if isinstance(event.owner, self.lib.PriorityQueueEntryList):
+            return self._iterate_all(event)
         if at == "begin":
             head = self._names[id(event.owner.head)]
             walk, w = self._begin_walk(t, head)
@@ -181,6 +185,26 @@ class Nodes(Follower):
             return self.take("hand_out", w=w, n=n)
         self._walks[walk].remove(w)
         return self.take("end_walk", w=w) if at == "end" else ""
+
+    def _iterate_all(self, event: HostOperation) -> str:
+        """An iteration over all sub-queues is a walk over each, and ends when each has come to its end."""
+        at, t, known_by = event.old, event.thread, event.source
+        if at == "begin":
+            of = event.cell.rpartition(".")[0]
+            heads = [head for name, head in self._heads.items() if is_sub_queue(name, of)]
+            walks = [self._begin_walk(t, head) for head in heads]
+            self._of_all[id(known_by)] = (known_by, walks)
+            return "begin_walk"
+        _, walks = self._of_all[id(known_by)]
+        if at == "node":
+            n = self._names[id(event.new)]
+            k = self.state.get("of", n)
+            return self.take("hand_out", w=next(w for (_, of), w in walks if of == k), n=n)
+        for walk, w in walks:
+            self._walks[walk].remove(w)
+            if at == "end":
+                self.take("end_walk", w=w)
+        return "end_walk" if at == "end" else ""
 
     def _begin_walk(self, t: str, head: str) -> tuple[tuple[str, str], str]:
         """A walk over the list that has this head is begun: returns its thread and list, and what it is called."""
@@ -249,6 +273,13 @@ class Nodes(Follower):
 
 DELETED = ("DEQUEUED", "DELETED")
 """What the reference calls the states of an entry that is deleted."""
+
+
+def is_sub_queue(name: str, queue: str) -> bool:
+    """Whether a list of this name is one of those, by priority, of this queue: ``q.2`` is of ``q``."""
+    of, _, rank = name.rpartition(".")
+    return of == queue and rank.isdigit()
+
 
 NAMES = {
     "Removed": "REMOVED",
@@ -451,6 +482,8 @@ class Consumers(Follower):
         """Threads whose attempt has failed, and which have to restore what they paid before anything else."""
         self._granting: dict[str, tuple[str, int]] = {}
         """By thread: the consumer that is granted credit, and how much has still to be added."""
+        self._outbid: dict[str, str] = {}
+        """By thread: the consumer for whose credit its compare-and-set has failed."""
         self._asking: defaultdict[str, set[str]] = defaultdict(set)
         """By thread: the consumers of which it said that they want messages or none, and has to see to it."""
 
@@ -475,8 +508,7 @@ class Consumers(Follower):
 
     def step(self, event: HostOperation) -> str:
         t = event.thread
-        if self._asking[t]:
-            self._sees_to_it(t)
+        self._sees_to_it(t)
         if t in self._unsettled and not event.cell.endswith("credit"):
             self.take("return_from_attempt", t=t)
         if not (event.what == "record" and event.cell == "credit"):
@@ -506,8 +538,10 @@ class Consumers(Follower):
             self._grant(t, given["sub"], given["messages"])
         elif event.cell == "queue" and given["q"] == self.queue:
             self.state.put("pushed", given["kind"] == "push")
-        elif event.cell == "attempt" and given["ph"] == "ok" and not given["m"]:
-            self._attempt_failed(t)
+        elif event.cell == "attempt":
+            self._attempt(t, given)
+        elif event.cell == "pull" and given["ph"] == "invoke":
+            self._begin_pull(t, given["sub"])
         elif event.cell in ("deliver", "browse"):
             self.take("return_from_attempt", t=t)
         elif event.cell == "send" and given["ph"] == "invoke":
@@ -546,18 +580,36 @@ class Consumers(Follower):
             self.take("end_pull", t=t, c=c)
         self.take("settle", t=t)
 
+    def _begin_pull(self, t: str, name: str) -> None:
+        c = self._named(name)
+        if c is not None:
+            self.take("begin_pull", t=t, c=c)
+
     def check_end(self) -> None:
         """Raises `NotThat` if anybody has still to see to what it said, or an invariant does not hold."""
         for t in self.members("Thread"):
             self.take("settle", t=t)
+            for c in self._consumers:  # the record of a close ends before it leaves the list of all
+                if self.state.get("wish", c) == "CLOSED":
+                    self.take("end_close", t=t, c=c)
         for t, (name, messages) in self._granting.items():
             raise NotThat(f"{t} grants {name} {messages}, and does not add it to the credit")
         super().check_end()
 
-    def _attempt_failed(self, t: str) -> None:
-        """It may be tried again, and restores its credit only after its return: the next call must find it restored."""
-        if self.state.get("paid", t):
+    def _attempt(self, t: str, given: dict[str, Any]) -> None:
+        """It begins, or has failed: it restores its credit only after its return, so the next call must find that."""
+        c = self._outbid.get(t)
+        if given["ph"] == "invoke" and c is not None and self._consumers[c].name == given["sub"]:
+            self.take("try_again", t=t, c=c)
+            del self._outbid[t]
+        elif given["ph"] == "ok" and not given["m"] and self.state.get("paid", t):
             self._unsettled.add(t)
+
+    def _bids(self, t: str) -> None:
+        """Whoever was outbid need not bid again if there is none left at some moment of its call."""
+        c = self._outbid[t]
+        if self.takes("give_up_bidding", t=t, c=c) or not self.state.get("outbid", t, c):
+            del self._outbid[t]
 
     def _send(self, t: str, name: str) -> None:
         c = self._named(name)
@@ -609,6 +661,11 @@ class Consumers(Follower):
 
     def _of_consumer(self, event: HostOperation, kind: str) -> str:
         c = self._of(event.owner)
+        if kind == "credit" and event.what == "cas" and not event.ok:
+            self._outbid[event.thread] = c
+            self.take("be_outbid", t=event.thread, c=c)
+        if kind == "wants_work":
+            self.takes("ask", t=event.thread, c=c)
         if not event.writes:
             return ""
         if kind == "wants_work":
@@ -626,7 +683,9 @@ class Consumers(Follower):
 
     def _sees_to_it(self, t: str) -> None:
         """What a thread said of a consumer is so at this moment of its call: that is enough, whatever it has read."""
-        for c in self._asking[t].copy():
+        if t in self._outbid:
+            self._bids(t)
+        for c in self._asking[t].copy() if self._asking[t] else ():
             for action in ("find_it_wanting", "find_it_unable", "find_it_pausing"):
                 self.takes(action, t=t, c=c)
             if not self.state.get("resuming", t, c) and not self.state.get("pausing", t, c):

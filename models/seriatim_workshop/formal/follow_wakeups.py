@@ -147,6 +147,8 @@ class WakeupFollower(Follower):
             given_to = woken is not None and self.state.get("giving", t, woken)
             if woken is not None and not given_to and not self.state.get("permit", woken):
                 raise NotThat(f"{t} notifies {woken}, and has not moved it to Notified")
+        elif event.cell == "attempt" and given["ph"] == "invoke":
+            self._try_to_take(self._mine(given["sub"]))
         elif event.cell == "pull" and given["ph"] == "invoke":
             c = self._mine(given["sub"])
             if c is not None:
@@ -243,10 +245,18 @@ class WakeupFollower(Follower):
 
     def _stand_back(self) -> None:
         """Whoever comes before others, and has no use for a message at this moment, leaves it to them."""
-        for c in self._rivals:
-            for m in self._entries:
-                if not self.state.get("stood_back", c, m):
-                    self.takes("stand_back", d=c, m=m)
+        for d in self._rivals:
+            for c in self._consumers:
+                if self.state.get("higher", d, c):
+                    for m in self._entries:
+                        if not self.state.get("stood_back", c, d, m):
+                            self.takes("stand_back", c=c, d=d, m=m)
+
+    def _try_to_take(self, c: str | None) -> None:
+        """An attempt begins: whoever comes before others has no use for a message from now on, or has."""
+        if c is not None and any(self.state.get("higher", d, c) for d in self._rivals):
+            self.take("try_to_take", c=c)
+            self._stand_back()
 
     def _fit(self, c: str, consumer: Node, m: str, entry: Node) -> None:
         """Say whether a consumer could take a message, when either of them is new."""

@@ -51,6 +51,8 @@ class Followed:
     """A data race of changed code of which nothing was rejected; '' if there is none."""
     stood_still: str = ""
     """The step that did not end, and where it is; '' if each did."""
+    no_end: str = ""
+    """How many executions were cut off, for they had not come to an end after so many steps; '' if each did."""
     counterexample: Counterexample | None = None
     exhausted: bool = False
     seconds: float = 0.0
@@ -68,7 +70,8 @@ class Followed:
     @property
     def inconclusive(self) -> str:
         """Why nothing can be said although nothing was rejected; '' if it can."""
-        return self.stood_still or (self.race and f"code that races is not accepted: {self.race}")
+        race = self.race and f"code that races is not accepted: {self.race}"
+        return self.stood_still or self.no_end or race
 
     @property
     def name(self) -> str:

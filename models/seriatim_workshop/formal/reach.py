@@ -133,6 +133,10 @@ HINTS: dict[str, list[str]] = {
     "entries/broken/advance_by_value": [*TAKING, "release", "rewind"],
     "entries/broken/set_free_in_silence": [*TAKING, "join", "set_free", "release"],
     "entries/broken/join_the_owned": [*TAKING, "join"],
+    "consumers/witness/one_after_the_other": [
+        "begin_to_admit", "be_the_only_one", "join", "end_admission", "begin_to_send", "close", "end_sending",
+        "be_no_longer_the_only_one", "leave",
+    ],
     "consumers/broken/end_pull_broke": ["begin_to_admit", "join", "want", "pay", "obtain", "end_pull"],
     "wakeups/broken/look_then_rest": [
         *WALKING, "find_interest", "notify", "wake", "draw", "begin_pull", "show_rest", "begin_look",

@@ -31,7 +31,8 @@ class HostOperation:
     what: str
     """get, set, exchange, cas, add, acquire, release, now; new, when a cell is made; record, or iterate"""
     cell: str
-    """The name of the cell, of the lock or semaphore, of the record, or of the list that is iterated over."""
+    """The name of the cell, of the lock or semaphore, of the record, or of the list that is iterated over; of several
+    lists that are iterated over as one, of the first."""
     owner: Any
     """What the cell belongs to: an entry, a consumer, a list entry; None if the reference names no owner. Or the list.
     Any: it is the reference's own object, or a mutant's."""
@@ -218,16 +219,16 @@ class Recorder:
 
     def iteration(self, of: Any, found: Iterator[T]) -> Iterator[T]:  # Any: a list, as in `owner`
         """Iterate over a list, and note the beginning, each node before it is returned, and the end."""
-        known_by = object()
-        self.note("iterate", of.name, of, old="begin", source=known_by)
+        known_by, name = object(), of.head.list_name
+        self.note("iterate", name, of, old="begin", source=known_by)
         try:
             for node in found:
-                self.note("iterate", of.name, of, old="node", new=node, source=known_by)
+                self.note("iterate", name, of, old="node", new=node, source=known_by)
                 yield node
         except GeneratorExit:
-            self.note("iterate", of.name, of, old="given up", source=known_by)
+            self.note("iterate", name, of, old="given up", source=known_by)
             raise
-        self.note("iterate", of.name, of, old="end", source=known_by)
+        self.note("iterate", name, of, old="end", source=known_by)
 
     def note(
         self,

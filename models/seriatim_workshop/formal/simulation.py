@@ -33,7 +33,7 @@ KINDS = {
     "nodes": {"next", "tail", "walk", "iterate", "size", "state", "marked"},
     "entries": {"record", "now", "depth", "groups", "pointer", "state", "next", "marked"},
     "lists": {"acquire", "release", "qcm_move", "Interested", "wants_work", "next", "marked"},
-    "handover": {"permits", "targets", "sessions", "ready", "scheduled"},
+    "handover": {"permits", "targets", "sessions", "ready", "scheduled", "notify", "pull"},
 }
 """System -> the operations, kinds of objects and records that its follower does something with; if none, with all."""
 
