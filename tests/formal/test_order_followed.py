@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from seriatim_workshop.formal import SPEC, exploring, order_followed
+from seriatim_workshop.formal.followed import Followed
 from seriatim_workshop.formal.order_reasons import REASONS, reason
 
 
@@ -129,6 +130,13 @@ def test_the_page_has_its_counts() -> None:
     )
 
 
+def test_the_page_sums_up_what_every_schedule_catches() -> None:
+    rows = [("rejected", "caught"), ("accepted", "caught"), ("accepted", "inconclusive")]
+    said = order_followed.summary([*rows, ("fails", "caught"), ("endless", "caught")])
+    assert said.startswith("Every schedule catches 4: a system rejects 1 of them, 1 are accepted")
+    assert said.endswith("the other 2 go wrong by themselves before that.")
+
+
 def test_the_page_marks_what_was_followed_with_other_systems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -142,3 +150,36 @@ def test_the_page_marks_what_was_followed_with_other_systems(
     rows = [line for line in page.splitlines() if line.endswith("| `nodes` |  |  |")]
     assert [line.endswith("(before) | `nodes` |  |  |") for line in rows] == [False, True]
     assert "1 of them with the reference and the systems as they are now, the others" in page
+
+
+def test_a_mistake_is_followed_in_the_program_of_the_matrix_that_caught_it() -> None:
+    by = "WK-4 in pull settle ranks: enqueue m1, subscribe B; subscribe A | pull B"
+    mutation = next(
+        m for m in order_followed.mutations() if "_first_to_take: only-the-first" in m.name
+    )
+    found = order_followed.followed(mutation, by)
+    assert (found.verdict, found.system) == ("rejected", "wakeups")
+    assert found.program == "ranks: enqueue m1, subscribe B; subscribe A | pull B"
+    assert "B tries to take it" in found.where or "A had no use for m1" in found.where
+    assert order_followed.matrix_program("WK-1 in push-two") is None
+
+
+def test_one_that_was_rejected_is_followed_there_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def follow(program: str, executions: int, **_: object) -> Followed:
+        tried.append(program)
+        return Followed(program, rejected="somewhere", system="nodes")
+
+    monkeypatch.setattr(order_followed, "follow", follow)
+    mutation = next(m for m in order_followed.mutations() if "NodeList.append" in m.name)
+    found = order_followed.followed(mutation, "ES-5 in enqueue-enqueue", first="close")
+    assert (tried, found.program) == (["close"], "close")
+
+
+def test_an_execution_without_an_end_is_endless() -> None:
+    """Two threads that take from what they read once, and never again: no step of them is wrong."""
+    mutation = next(m for m in order_followed.mutations() if "WorkSet.take: read-before" in m.name)
+    found = order_followed.followed(mutation, "AP-1 in handover-two-threads")
+    assert found.verdict == "endless"
+    assert "have not come to an end after" in found.where

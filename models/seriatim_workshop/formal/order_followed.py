@@ -6,9 +6,10 @@ python -m seriatim_workshop.formal.order_followed NodeList _move   # those with 
 python -m seriatim_workshop.formal.order_followed --write spec/ORDER_FOLLOWED.md    # the table of what was tried
 
 The mistakes are those of `mutation.order` in the queue, its groups and its hand-over. Each is followed in the program
-that caught it under every schedule, if one did, and then in `PROGRAMS_TRIED`, until a system rejects an execution.
-Each outcome is kept with a digest of the reference and the systems that it was found with: whatever was found with
-others is followed again, after what was never followed.
+that caught it under every schedule, if one did, be it of the call matrix; and then in `PROGRAMS_TRIED`, until a system
+rejects an execution. Of one that was caught and is not rejected more executions are followed of the program that caught
+it. Each outcome is kept with a digest of the reference and the systems that it was found with: whatever was found with
+others is followed again, after what was never followed; what was rejected first where it was.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -27,10 +29,14 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from seriatim_models.matrix.work import PairData
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source
 from seriatim_workshop.formal import theory
+from seriatim_workshop.formal.follow_matrix import follow_pair, title
+from seriatim_workshop.formal.follow_matrix import programs as matrix_programs
+from seriatim_workshop.formal.followed import Followed
 from seriatim_workshop.formal.order_reasons import reason
 from seriatim_workshop.formal.simulation import shortened
 from seriatim_workshop.formal.traces import follow, programs, races
@@ -47,7 +53,9 @@ FOLLOWERS = (
     *("exploring.py", "recorder.py", "simulation.py"),
 )
 CAUGHT_IN = 200
-"""So many executions of the program that caught it are followed at most."""
+"""So many executions of the program that caught it are followed at first."""
+CAUGHT_IN_THE_END = 3000
+"""And so many where neither these nor other programs led to anything."""
 EACH = 15
 """And so many of each of the others."""
 PROGRAMS_TRIED = (
@@ -77,6 +85,8 @@ OTHERS = 3
 """So many other programs, where none of those comes to a mistake."""
 NOT_JUDGED = "not judged"
 """What every schedule says of a mistake that `mutation.order_run` has not tried in this form."""
+MATRIX_DEPTH = 2
+"""So many calls lead at most to the state of a program of the call matrix that is looked for."""
 SECONDS = 900
 """Of the processor, after which a mutant that has not come to an end is given up, if no step of it was before."""
 
@@ -144,17 +154,45 @@ def _comes_to(program: str, block: str) -> bool:
     return not block or block in reached(program)
 
 
-def followed(mutation: Mutation, by: str) -> OrderFollowed:
+@cache
+def matrix_program(by: str) -> tuple[str, PairData] | None:
+    """The program of the call matrix that caught a mistake: of which system, and the program; None if none did."""
+    named = re.search(r" in (pull|push) (?:settle |serve )?(\S+: .*)", by)
+    if named is None:
+        return None
+    system, name = named.groups()
+    # Deeper plans have all that shallower ones have, and cost more to make.
+    every = (d for depth in range(MATRIX_DEPTH + 1) for d in matrix_programs(system, depth))
+    return next(((system, data) for data in every if title(data) == name), None)
+
+
+def attempts(mutation: Mutation, mutant: Mutant, by: str, first: str) -> Iterator[Followed]:
+    """What came of following a mistake, program after program: first where it was rejected before."""
+    lib, tried_in = load("queue", mutant), programs_of(mutation, by)
+    if first in tried_in:
+        tried_in = {first: tried_in[first], **tried_in}
+    pair = matrix_program(by)
+    if pair is not None:
+        yield follow_pair(*pair, CAUGHT_IN, mutant)
+    for program, executions in tried_in.items():
+        yield follow(program, executions=executions, lib=lib, may_race=True)
+    last = by.rsplit(" in ", 1)[-1]
+    if tried_in.get(last) == CAUGHT_IN:
+        yield follow(last, executions=CAUGHT_IN_THE_END, lib=lib, may_race=True)
+
+
+def followed(mutation: Mutation, by: str, first: str = "") -> OrderFollowed:
     """Follow one mistake in its program and then in the others, until an execution is rejected.
 
+    `first` is the program in which it was rejected with another reference or other systems, if it was.
     Whether the code races is asked when nothing was rejected, and nothing else went wrong.
     """
     edits = ((source(mutation.file), mutation.source),)
     mutant = Mutant(f"order-{mutation.key}", "", mutation.name, "queue", edits, "", "", 0)
     lib = load("queue", mutant)
-    failure, tried_in = "", programs_of(mutation, by)
-    for program, executions in tried_in.items():
-        found = follow(program, executions=executions, lib=lib, may_race=True)
+    failure, endless, tried_in = "", "", programs_of(mutation, by)
+    for found in attempts(mutation, mutant, by, first):
+        program = found.program
         if found.rejected:
             where = shortened(found.rejected)
             return _outcome(mutation, "rejected", where, system=found.system, program=program)
@@ -162,8 +200,10 @@ def followed(mutation: Mutation, by: str) -> OrderFollowed:
             return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
         if found.counterexample is not None and not failure:
             failure = f"{program}: {found.counterexample}"[:200]
-    if failure:
-        return _outcome(mutation, "fails", failure)
+        if found.no_end and not endless:
+            endless = f"{program}: {found.no_end}"[:200]
+    if failure or endless:
+        return _outcome(mutation, "fails" if failure else "endless", failure or endless)
     for program, executions in tried_in.items():
         found = races(program, lib, executions)
         if found.stood_still:
@@ -191,18 +231,19 @@ def reached(program: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def isolated(mutation: Mutation, by: str) -> OrderFollowed:
+def isolated(mutation: Mutation, by: str, first: str = "") -> OrderFollowed:
     """The same in a process of its own, which ends after `SECONDS`: a mutant may need more than there is.
 
     The processor's time alone ends it: by a clock one that loops and a busy machine look the same.
     """
     programs_of(mutation, by)  # what it comes to is kept here, and not found anew by each process
+    matrix_program(by)
     receives, sends = os.pipe()
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         try:
-            found = followed(mutation, by)
+            found = followed(mutation, by, first)
         except BaseException as error:  # whatever the mutant raises is its outcome
             raised = f"{error!r}"[:200]
             found = _outcome(mutation, "fails", raised)
@@ -243,9 +284,7 @@ def try_all(
     known, by = tried(journal), caught_by()
     kept = [known[m.key] for m in mutations() if m.key in known]
     journal.write_text("".join(json.dumps(asdict(f)) + "\n" for f in kept), "utf-8")
-    for (
-        program
-    ) in PROGRAMS_TRIED:  # once, and not anew by each process; so is what they take translated
+    for program in PROGRAMS_TRIED:  # once, and not anew by each process; so are the systems' steps
         reached(program)
     until = time.monotonic() + seconds
     for mutation in stale(known):
@@ -253,7 +292,9 @@ def try_all(
             return
         if words and not any(word in mutation.name for word in words):
             continue
-        found = isolated(mutation, by.get(mutation.key, ("", ""))[1])
+        before = known.get(mutation.key)
+        first = before.program if before is not None else ""
+        found = isolated(mutation, by.get(mutation.key, ("", ""))[1], first)
         with journal.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(found)) + "\n")
         yield found
@@ -286,7 +327,10 @@ def page() -> str:
         "*Endless*: it loops between two steps. "
         "*Races*: nothing is rejected, and two threads use a plain attribute with nothing to order them. "
         "*Not reached*: no followed execution of any program comes to it. "
-        "*Not judged*: not run under every schedule since its function was changed.",
+        "*Not judged*: not run under every schedule since its function was changed. "
+        "Of those that survived, or were inconclusive, no schedule shows any harm: to accept them misses nothing.",
+        "",
+        summary([(found.verdict, caught) for _, found, (caught, _) in rows]),
         "",
         f"| every schedule | {' | '.join(VERDICTS)} |",
         f"|---|{'---:|' * len(VERDICTS)}",
@@ -312,6 +356,17 @@ def page() -> str:
             cells = (f"`{found.system}`", found.program, found.where)
             lines.append(f"| {_named(found)} | {' | '.join(_cell(cell) for cell in cells)} |")
     return "\n".join([*lines, ""])
+
+
+def summary(rows: Sequence[tuple[str, str]]) -> str:
+    """What came of those that every schedule catches. A row is its verdict, and what every schedule says of it."""
+    verdicts = [verdict for verdict, caught in rows if caught == "caught"]
+    accepted = verdicts.count("accepted")
+    shown = verdicts.count("rejected")
+    return (
+        f"Every schedule catches {len(verdicts)}: a system rejects {shown} of them, {accepted} are accepted, for the "
+        f"reasons below, and the other {len(verdicts) - shown - accepted} go wrong by themselves before that."
+    )
 
 
 def _named(found: OrderFollowed) -> str:

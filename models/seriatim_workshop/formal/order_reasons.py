@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from seriatim_workshop.formal.followed import BEGINS, TURNS
+from seriatim_workshop.formal.followed import BEGINS
 
 REASONS = {
-    "PriorityQueueEntryList.__iter__": "no system obliges an iteration over all entries to come to each of them",
-    "PriorityQueueEntryList.next": "a look may end early: whoever finds nothing wakes another",
-    "Queue.dequeue": "to dispose late shows only where the call ends in between, by an error",
-    "Queue.check_message_status": "in the programs tried here each delay is over when housekeeping comes",
-    "PullQueue._first_to_take": "whom a message is left to, or that it is left to nobody, is in no claim (WK-4)",
-    "Consumer.take_credit": "an attempt may end without an entry, and whoever made it wakes another",
-    "Queue.close": "no system obliges a close to end its consumer",
-    "Queue._close": "to release what one does not hold fails, and changes nothing that a system speaks of",
-    "PushQueue.deliver_to": "the send lock is taken again before it sends; who closes in between is not said",
-    "PushQueue._arrived": "nothing obliges a publisher to ask a browser",
-    "PushQueue._in_turn": BEGINS,
-    "PushQueue.deliver_async": "whether the call or nobody hears of an error that is no `Exception` is no step",
-    "PullQueue.deliver_single_message": (
-        "`consumers` lets something be obtained for who wants nothing, as a pull may that looked before a pause"
+    "Queue.dequeue": (
+        "it is DEQUEUED, and so deleted for everybody, before both; when the call returns it has done both, in either "
+        "order, unless an error ends it in between; `deliver_async` raises none that is an `Exception`"
     ),
-    "WorkSet.take": "a take may find nothing; who then waits for ever for a permit ends the execution",
-    "ConsumerTarget.process": TURNS,
-    "Connection.run": "a run too many, or one that never ends, makes no step that a system forbids",
+    "Queue._close": (
+        "it is equivalent but for the calls on record: a release of what the consumer has not acquired is a "
+        "compare-and-set that fails, and changes nothing"
+    ),
+    "PushQueue._arrived": (
+        "no property says that a publisher shows a message to browsers itself: a job does, later"
+    ),
+    "PushQueue._in_turn": BEGINS,
 }
 """Function, or a class if it is the same for all of its functions -> the reason."""
 
