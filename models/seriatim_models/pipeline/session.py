@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +26,7 @@ from seriatim_models.ending import interruption
 from seriatim_models.extras import how_to_install
 from seriatim_models.pipeline import java
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.supervisor import SUPERVISED, supervised
+from seriatim_models.supervisor import supervised
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -38,6 +39,11 @@ _FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 _GRACE = 10.0
 """Seconds that the JVM may take to end and to take its temporary files away, once this process has ended."""
+
+START = 180.0
+"""Seconds that Spark's Java may take to begin: it takes 4 on a quiet machine, and 25 were seen on a busy one. Of a
+cluster only its first answer is waited for so long: who allots the rest may take longer.
+"""
 
 ATTEMPTS = 4
 """How often a task is attempted, so that a Python worker that is killed costs no more than its task: as often as in a
@@ -69,6 +75,13 @@ def require() -> None:
             raise PipelineError(
                 f"{how_to_install(package, 'the Spark engine')}; --engine local does without"
             )
+
+
+def check_ready() -> None:
+    """Raises `PipelineError` if PySpark, what it needs or a Java for it is missing: for who starts Spark late."""
+    require()
+    if "SPARK_ENV_LOADED" not in os.environ:
+        java.java_home()
 
 
 def session(master: str | None = None) -> SparkSession:
@@ -134,32 +147,73 @@ def _created(conf: SparkConf, log: IO[bytes] | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     _silence_py4j()
+    start = _Start()
     try:
         if log is not None and SparkContext._gateway is None:
             streams = {"stdout": log, "stderr": log}
-            if SUPERVISED:
-                java_gateway.Popen = _supervised_jvm  # type: ignore[attr-defined,assignment]
-            gateway = java_gateway.launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
-            SparkContext(conf=conf, gateway=gateway)
+            java_gateway.Popen = start.jvm  # type: ignore[attr-defined,assignment]
+            with start:
+                gateway = java_gateway.launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+                if not str(conf.get("spark.master")).startswith("local"):
+                    start.began()
+                SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:  # PySpark has its own error class for each way a JVM fails to start
         if interruption(error):
             raise
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if start.late:
+            message = f"its Java has not begun within {START:g} s"
         written = [] if log is None else _lines(log)
         last = f" (its last lines: {'; '.join(written[-3:])})" if written else ""
         raise PipelineError(f"Spark did not start: {message}{last}") from error
 
 
-# Any: PySpark's keyword arguments of Popen
-def _supervised_jvm(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """PySpark's JVM behind a supervisor, in a group of its own, which Ctrl-C does not reach.
+class _Jvm(subprocess.Popen[bytes]):
+    """PySpark's JVM."""
 
-    PySpark's `preexec_fn` does the latter, too, but a Ctrl-C that comes while a `Popen` with one forks is lost: Python
-    calls back what other modules want done at a fork, and an exception there is only printed.
-    """
-    del options["preexec_fn"]
-    return subprocess.Popen(supervised(command, _GRACE), process_group=0, **options)
+    def poll(self) -> int | None:
+        """The exit code; 1 where it is 0: PySpark would wait for ever for the port of a JVM that ended well."""
+        code = super().poll()
+        return 1 if code == 0 else code
+
+
+class _Start:
+    """While it is entered, and nobody says that the JVM began, it is ended after `START` seconds."""
+
+    def __init__(self) -> None:
+        self.late = False
+        self._jvms: list[_Jvm] = []
+        self._timer = threading.Timer(START, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.began()
+
+    def began(self) -> None:
+        """Wait no longer."""
+        self._timer.cancel()
+
+    # Any: PySpark's keyword arguments of Popen
+    def jvm(self, command: list[str], **options: Any) -> _Jvm:
+        """PySpark's JVM behind a supervisor, in a group of its own, which Ctrl-C does not reach.
+
+        PySpark's `preexec_fn` does the latter, too, but a Ctrl-C that comes while a `Popen` with one forks is lost:
+        Python calls back what other modules want done at a fork, and an exception there is only printed.
+        """
+        if os.name == "posix":
+            del options["preexec_fn"]
+            options["process_group"] = 0
+        self._jvms.append(_Jvm(supervised(command, _GRACE), **options))
+        return self._jvms[-1]
+
+    def _end(self) -> None:
+        self.late = True
+        for jvm in self._jvms:
+            jvm.terminate()
 
 
 def _silence_py4j() -> None:
