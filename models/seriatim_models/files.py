@@ -62,12 +62,19 @@ def check_file(path: Path, error: Fault = BadFile) -> None:
     if not_text(str(path)):
         raise error(f"{text_of(str(path))}: its name is not UTF-8; rename it")
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
+        # Of what the system makes while it is read, as in /proc: some of that never ends, or waits.
+        made = not found.st_size and not os.statvfs(path).f_blocks
     except OSError as why:
         raise error(f"{path}: cannot be read: {why.strerror}") from None
-    if stat.S_ISDIR(mode):
-        raise error(f"{path}: is a folder, not a file")
-    if not stat.S_ISREG(mode):
+    if stat.S_ISDIR(found.st_mode):
+        listed = os.access(path, os.R_OK | os.X_OK)
+        raise error(f"{path}: is a folder{', not a file' if listed else ' that cannot be listed'}")
+    if made and stat.S_ISREG(found.st_mode):
+        raise error(
+            f"{path}: is empty, or made by the system while it is read, as in /proc; copy what it gives"
+        )
+    if not stat.S_ISREG(found.st_mode):
         raise error(f"{path}: is a pipe, a socket or a device, not a file; copy what it gives")
 
 

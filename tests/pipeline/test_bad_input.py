@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import threading
 import tracemalloc
@@ -352,3 +353,50 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
         PipelineError, match=r"needs Java 17 or newer.*--engine local needs no Java"
     ):
         java.java_home()
+
+
+def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path) -> None:
+    """It was passed over in silence: a link to a recording that is gone, say, or a folder that cannot be listed."""
+    (tmp_path / "a.jsonl").write_text('{"i":0,"ev":"publish","m":"a","q":"q"}\n')
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zeros.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "gone.jsonl").symlink_to("nowhere")
+    (tmp_path / "itself.jsonl").symlink_to("itself.jsonl")
+    (tmp_path / "again.jsonl").symlink_to("a.jsonl")
+    (tmp_path / "up").symlink_to(".")
+    (tmp_path / "folder.jsonl").mkdir()
+    report = audit_paths([tmp_path], engine="local")
+    assert {Path(r.source).name: r.reason.partition(";")[0] for r in report.quarantine} == {
+        "pipe.jsonl": "is a pipe, a socket or a device, not a file",
+        "zeros.jsonl": "is a pipe, a socket or a device, not a file",
+        "gone.jsonl": "cannot be read: No such file or directory",
+        "itself.jsonl": "cannot be read: Too many levels of symbolic links",
+    }
+    assert report.statistics["events"] == 1
+
+
+def test_a_folder_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"i":0,"ev":"publish","m":"a","q":"q"}\n')
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    listed, access = os.scandir, os.access
+
+    def scandir(path: str) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed and access(path, mode))
+    (named,) = audit_paths([tmp_path], engine="local").quarantine
+    assert (named.source, named.reason) == (str(closed), "is a folder that cannot be listed")
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="Linux has it")
+def test_what_the_system_makes_while_it_is_read_is_a_sentence(tmp_path: Path) -> None:
+    """It calls itself a file, and reading it waits for ever."""
+    (tmp_path / "k.jsonl").symlink_to("/proc/kmsg")
+    with pytest.raises(HistoryError, match="made by the system while it is read"):
+        audit_paths([tmp_path / "k.jsonl"], engine="local")

@@ -419,3 +419,25 @@ def test_rejects_a_property_whose_state_cannot_be_kept(spark: Any, tmp_path: Pat
     (tmp_path / "in").mkdir()
     with pytest.raises(PipelineError, match="BARE declares no summary_type"):
         Stream(spark, tmp_path / "in", tmp_path / "out", [Bare()])
+
+
+def test_a_file_is_read_once_under_however_many_names(spark: Any, tmp_path: Path) -> None:
+    """Spark follows links: of one file behind a link to its own folder it made 41."""
+    from seriatim_models.pipeline.stream.streaming import Stream
+
+    source = tmp_path / "in"
+    (source / "day").mkdir(parents=True)
+    (source / "day" / "a.jsonl").write_text('{"i":0,"ev":"publish","m":"a","q":"q"}\n')
+    (source / "b.jsonl").symlink_to("day/a.jsonl")
+    (source / "latest").symlink_to("day")
+    os.mkfifo(source / "pipe.jsonl")
+    (tmp_path / "c.jsonl").write_text('{"i":0,"ev":"publish","m":"c","q":"q"}\n')
+    (source / "c.jsonl").symlink_to(tmp_path / "c.jsonl")
+    stream = Stream(spark, source, tmp_path / "out", BLACKBOX)
+    stream.run(once=True)
+    assert stream.report().statistics["events"] == 2
+    (refused,) = stream.state.refused
+    assert refused.reason.startswith("is a pipe, a socket or a device")
+    (source / "day" / "up").symlink_to("..")
+    with pytest.raises(PipelineError, match=r"day/up: a link to a folder that it lies in"):
+        Stream(spark, source, tmp_path / "out", BLACKBOX).run(once=True)

@@ -131,9 +131,8 @@ def find(paths: Iterable[str | Path]) -> list[Source]:
     out: dict[Path, Source] = {}
     for path in named:
         if path.is_dir():
-            for inner in sorted(path.rglob("*")):
-                if named_as_history(inner.name, HISTORIES) and inner.is_file():
-                    out.setdefault(inner.resolve(), Source(str(inner), False))
+            for inner in histories_in(path, HISTORIES):
+                out.setdefault(Path(os.path.realpath(inner)), Source(str(inner), False))
         elif path.exists():
             out[path.resolve()] = Source(str(path), True)
         else:
@@ -142,6 +141,24 @@ def find(paths: Iterable[str | Path]) -> list[Source]:
         where = ", ".join(map(str, named)) or "nothing"
         raise HistoryError(f"{where}: no history there (looked for {', '.join(SUFFIXES)})")
     return list(out.values())
+
+
+def histories_in(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
+    """What is named as a history in a folder and those below it, be it a pipe or a link to nothing; and the folders
+    that cannot be listed. Links to folders are not followed.
+    """
+    unlisted: list[Path] = []
+
+    def missed(error: OSError) -> None:
+        unlisted.append(Path(os.fsdecode(error.filename)))
+
+    found = [
+        Path(where, name)
+        for where, _, names in os.walk(folder, onerror=missed)
+        for name in names
+        if named_as_history(name, suffixes)
+    ]
+    return sorted(found + unlisted)
 
 
 def plan(paths: Iterable[str | Path]) -> Plan:

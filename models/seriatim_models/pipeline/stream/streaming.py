@@ -21,6 +21,7 @@ Spark leaves out files that are empty when it first sees them, and never comes b
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import uuid
@@ -50,6 +51,7 @@ from seriatim_models.pipeline.audit.runs import (
     Fingerprint,
     Plan,
     fingerprint,
+    histories_in,
     two_clocks,
     whole,
 )
@@ -200,6 +202,16 @@ def _updated(
     return UpdatedRun(state.summary)
 
 
+def check_links(folder: Path) -> None:
+    """Raise `PipelineError` for a link to a folder above itself: Spark follows it again and again."""
+    for where, folders, _ in os.walk(folder):
+        real = Path(os.path.realpath(where))
+        for name in folders:
+            link = Path(where, name)
+            if link.is_symlink() and real.is_relative_to(os.path.realpath(link)):
+                raise PipelineError(f"{link}: a link to a folder that it lies in; remove it")
+
+
 class Stream:
     """A stream of one folder into one output folder. Raises `PipelineError` if the output is another stream's."""
 
@@ -261,6 +273,7 @@ class Stream:
         Looks for new files every so many seconds.
         """
         with locked(self.out):
+            check_links(self.source)
             self._sweep()
             self._publish()
             reader = self.spark.readStream.format("binaryFile").schema(_LISTING)
@@ -315,7 +328,9 @@ class Stream:
             rows = [(_local(r["path"]), r["changed"] * 1000) for r in frame_.collect()]
             known = self._known()
             try:
-                steps = self._steps([r for r in rows if r[0] not in known])
+                steps = self._steps(
+                    [r for r in rows if r[0] not in known and not self._another(r[0])]
+                )
                 for step in steps[:-1]:  # the batch is not done with them, and may come again
                     self._advance(self.state.batch, step, final=False)
                 self._advance(number, steps[-1], final=False)
@@ -362,11 +377,8 @@ class Stream:
             known = self._known() | set(self.state.unread)
             missed = {
                 path: fingerprint(path)
-                for path in map(str, sorted(self.source.rglob("*")))
-                if named_as_history(path)
-                and path not in known
-                and not self._hidden(path)
-                and Path(path).is_file()
+                for path in map(str, histories_in(self.source))
+                if path not in known and not self._hidden(path) and not self._another(path)
             }
             old = {} if self._looked_after != self.state.batch else self._missed
             left = [
@@ -384,6 +396,16 @@ class Stream:
         """Whether Spark ignores a file of this name: so it may be written under it, and renamed."""
         inner = Path(path).relative_to(self.source)
         return any(name.startswith((".", "_")) for name in inner.parts)
+
+    def _another(self, path: str) -> bool:
+        """Whether this is another name of a file that is read under its own: a link, or behind a link to a folder."""
+        real = os.path.realpath(path)
+        return (
+            real != path
+            and Path(real).is_relative_to(self.source)
+            and named_as_history(real)
+            and not self._hidden(real)
+        )
 
     def _changed(self) -> Iterator[tuple[str, str, Fingerprint, Fingerprint]]:
         """Files that are not what they were: run ('' if they could not be opened), path, what they were and are."""
