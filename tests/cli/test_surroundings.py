@@ -256,6 +256,33 @@ def test_without_assertions_nothing_is_said_to_be_well(flag: str) -> None:
 @pytest.mark.parametrize(
     "variables",
     [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": None},
+        {"PYTHONIOENCODING": "ascii:surrogateescape"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"TERM": None, "COLUMNS": "1"},
+    ],
+)
+def test_a_character_that_the_encoding_lacks_is_written_in_another_way(
+    tmp_path: Path, variables: dict[str, str | None]
+) -> None:
+    """The symbol of a control character in the locale C was a traceback and 70."""
+    path = tmp_path / "a\n\x1b[2J.jsonl"
+    path.write_text('{"i":0,"ev":"publish","m":"a","q":"q"}\n')
+    given = {**os.environ, **variables}
+    process = subprocess.run(
+        [sys.executable, "-c", COMMAND, "audit", str(path)],
+        capture_output=True,
+        timeout=100,
+        env={name: value for name, value in given.items() if value is not None},
+    )
+    assert process.returncode == 3, process.stderr
+    assert b"Traceback" not in process.stderr
+    assert b"\x1b" not in process.stdout
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
         {"HOME": None, "TMPDIR": None, "PATH": None, "LANG": "C", "PYTHONIOENCODING": "ascii"},
         {"PYTHONWARNINGS": "error"},
         {"TMPDIR": "/dev/null/x", "HOME": "/dev/null/x", "XDG_CACHE_HOME": "/dev/null"},

@@ -109,7 +109,9 @@ def checked_process() -> None:
         raw = checked_output(before.fileno())
         lines = before.isatty() or name == "stderr"
         # Encodings without the character are left: Latin-1, that of a Windows console, ASCII.
-        errors = "backslashreplace" if before.errors == "strict" else before.errors
+        # In the locale C Python's own choice is one that takes bytes of names only, and no other character.
+        refuses = before.errors in ("strict", "surrogateescape", "surrogatepass")
+        errors = "backslashreplace" if refuses else before.errors
         text = io.TextIOWrapper(raw, before.encoding, errors, line_buffering=lines)
         setattr(sys, name, text)
 
