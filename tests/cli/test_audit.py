@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from seriatim_models.cli import console, run
+from seriatim_models.pipeline.audit import local
+
 
 @pytest.fixture
 def recording(tmp_path: Path) -> str:
@@ -63,3 +66,25 @@ def test_rejects_what_cannot_be_meant(
     world: Any, run: Any, arguments: list[str], sentence: str
 ) -> None:
     assert sentence in run(*arguments).complaint
+
+
+def test_progress_is_shown_within_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one large file nothing was shown from the start to the end, whichever way it is read."""
+    monkeypatch.setattr(console, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(local, "BATCH", 1000)
+    clean, not_clean = tmp_path / "clean.jsonl", tmp_path / "not-clean.jsonl"
+    line = '{"i":%d,"ev":"publish","m":"m%d","q":"q"}\n'
+    text = "".join(line % (n, n) for n in range(60_000))
+    clean.write_text(text)
+    not_clean.write_text(text + "no event\n")
+    for path, last in ((clean, "60,000 events"), (not_clean, "60,000 events")):
+        assert run(["audit", str(path)]) == 3
+        shown = [
+            s
+            for s in capsys.readouterr().err.splitlines()
+            if s.startswith("[0/1] audit on local: ")
+        ]
+        assert len(shown) > 1, path
+        assert last in shown[-1]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
 import rich_click as click
 
-from seriatim_models.cli.console import Outputs, ProgressDisplay, check_folder
+from seriatim_models.cli.console import Outputs, ProgressCallback, ProgressDisplay, check_folder
 from seriatim_models.cli.options import (
     ENGINES,
     HELP,
@@ -36,6 +37,7 @@ from seriatim_models.properties.intervals import drawn, intervals
 from seriatim_models.properties.own import PropertyError, load_properties
 from seriatim_models.properties.standing import confirmed
 from seriatim_models.report import AuditRun
+from seriatim_models.report.terminal import quantity
 from seriatim_models.report.text import write
 
 
@@ -112,8 +114,8 @@ def audit(
     report = new_report(*(["pyspark"] if engine == "spark" else []))
     report.sentences.update({p.id: p.sentence for p in chosen.properties})
     begun = time.monotonic()
-    with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}"):
-        report.audits.append(run_audit(paths, chosen, engine, out, master))
+    with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}") as shown:
+        report.audits.append(run_audit(paths, chosen, engine, out, master, events_shown(shown)))
         if html is not None:
             add_drawings(report.audits[0], chosen)
     report.seconds = time.monotonic() - begun
@@ -122,6 +124,17 @@ def audit(
         outputs.console.print(shrunk_to(paths, chosen, shrink), markup=False, soft_wrap=True)
     outputs.write(report)
     return report.exit_code
+
+
+def events_shown(report: ProgressCallback) -> Callable[[int], None]:
+    """Show how many events were read, and at what rate."""
+    begun = time.monotonic()
+
+    def show(events: int) -> None:
+        rate = events / max(time.monotonic() - begun, 1e-9)
+        report(0, f"{quantity(events, 'event')}, {rate:,.0f}/s")
+
+    return show
 
 
 def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
@@ -178,6 +191,7 @@ def run_audit(
     engine: str,
     out: str | None,
     master: str | None = None,
+    on_events: Callable[[int], None] | None = None,
 ) -> AuditRun:
     """Audit the recordings and gather the findings, and the consistency with every profile of a system.
 
@@ -190,7 +204,7 @@ def run_audit(
     compared = () if profile.id == "reference" else tuple(SYSTEMS.values())
     judges = forms((profile, *compared))
     try:
-        audited = pipeline.audit_paths(paths, engine, judges, out, master)
+        audited = pipeline.audit_paths(paths, engine, judges, out, master, on_events)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise UsageError(sentence_of(error)) from error
     by_run: dict[str, list[Finding]] = {}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from seriatim_models.pipeline.audit.findings import AuditReport as AuditReport
@@ -23,12 +23,14 @@ def audit_paths(
     properties: Sequence[AnyProperty | str] | None = None,
     out: str | Path | None = None,
     master: str | None = None,
+    on_events: Callable[[int], None] | None = None,
 ) -> AuditReport:
     """Judge the histories in files and folders by properties, each run on its own.
 
     `properties` are property objects or ids; None means all black-box properties.
     For Spark: `out` keeps the chunk files there, for the next audit, and the tables (`tables`); otherwise they are
     temporary. `master` is Spark's (see `session`).
+    `on_events` is called now and then by the local engine, with how many events it has read.
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.
@@ -42,7 +44,7 @@ def audit_paths(
     if engine == "local":
         from seriatim_models.pipeline.audit.local import audit
 
-        return audit(planned, chosen)
+        return audit(planned, chosen, on_events)
     from seriatim_models.pipeline.session import require
 
     require()

@@ -8,7 +8,7 @@ findings. Without numpy and pyarrow, which the extra `audit` brings, all is judg
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +26,9 @@ from seriatim_models.properties.base import AnyProperty
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
 
-def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport | None:
+def _by_columns(
+    plan: Plan, properties: Sequence[AnyProperty], on_events: Callable[[int], None] | None
+) -> found.AuditReport | None:
     """The same report by the columnar evaluator, for one clean file of one run; None for all else."""
     if find_spec("numpy") is None:
         return None
@@ -40,7 +42,7 @@ def _by_columns(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRep
         # Who completed his events himself has the last word; the columnar evaluator always completes.
         if Reader(sources[0].path).header.params.get("complete") is True:
             return None
-        judged = judge_file(sources[0].path, properties, plan.runs[0].run)
+        judged = judge_file(sources[0].path, properties, plan.runs[0].run, on_events)
     except (NotColumnar, HistoryError):
         return None  # the row-based way says which line, and what becomes of the rest
     if fingerprint(sources[0].path) != stamp:
@@ -91,9 +93,16 @@ def _by_chunks(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditRepo
 
 
 @rare_collections()
-def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
-    """Judge every run of the plan. Raises `HistoryError`."""
-    report = _by_columns(plan, properties) or _by_chunks(plan, properties)
+def audit(
+    plan: Plan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None = None,
+) -> found.AuditReport:
+    """Judge every run of the plan; `on_events` is called now and then with how many events have been read.
+
+    Raises `HistoryError`.
+    """
+    report = _by_columns(plan, properties, on_events) or _by_chunks(plan, properties)
     if report is not None:
         return report
     runs: dict[str, RunFold] = {}
@@ -101,6 +110,7 @@ def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
     quarantine: list[Rejected] = list(plan.refused)
     rejected: Counter[str] = Counter()
     files: list[FileCount] = []
+    taken = 0
 
     def begin(run: str) -> None:
         if run not in runs:
@@ -121,6 +131,9 @@ def audit(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport:
                 if len(waiting[item.run]) == BATCH:
                     runs[item.run].take(waiting[item.run])
                     waiting[item.run] = []
+                    taken += BATCH
+                    if on_events is not None:
+                        on_events(taken)
     for run, events in waiting.items():
         runs[run].take(events)
     findings = [f for _, run in sorted(runs.items()) for f in run.findings()]

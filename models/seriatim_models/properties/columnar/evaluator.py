@@ -265,9 +265,14 @@ def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX)
 
 
 def judge_file(
-    path: str | Path, properties: Sequence[AnyProperty] = BLACKBOX, run: str = ""
+    path: str | Path,
+    properties: Sequence[AnyProperty] = BLACKBOX,
+    run: str = "",
+    on_events: Callable[[int], None] | None = None,
 ) -> Judged:
     """Every property's finding on a file; `run` is its name if it gives none.
+
+    `on_events` is called now and then with how many events have been read.
 
     Raises `NotColumnar` for a file that is not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
     one that cannot be read, or where there is no room for the second look.
@@ -275,7 +280,10 @@ def judge_file(
     try:
         with SecondLook() as again:
             evaluation = _Evaluation(properties, again)
-            shortened = evaluation.first_pass(blocks(path, run))
+            read = blocks(path, run)
+            if on_events is not None:
+                read = _reporting(read, evaluation, on_events)
+            shortened = evaluation.first_pass(read)
             findings = evaluation.finish()
     except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
@@ -288,6 +296,15 @@ def judge_file(
         by_event=dict(evaluation.by_event),
         shortened=shortened,
     )
+
+
+def _reporting(
+    read: Iterable[list[Event]], evaluation: _Evaluation, on_events: Callable[[int], None]
+) -> Iterator[list[Event]]:
+    """The blocks of a file; once each is taken in, the number of events so far is reported."""
+    for block in read:
+        yield block
+        on_events(evaluation.columns.n)
 
 
 def _named(finding: Finding, header: Header) -> Finding:
