@@ -74,6 +74,10 @@ def test_the_panel_says_what_there_is_to_know() -> None:
     board = PanelView(Console(file=io.StringIO()), "in → out", lambda: now[0])
     now[0] = 104.0
     assert "waiting  for the first file, 4 s so far" in drawn(board)
+    board.step(3)
+    now[0] = 106.0
+    assert "under way  3 files, 2 s so far" in drawn(board)
+    now[0] = 104.0
     board.update(PROGRESS)
     now[0] = 111.0
     assert drawn(board)[1:-1] == [
@@ -84,6 +88,9 @@ def test_the_panel_says_what_there_is_to_know() -> None:
         "violations   none so far",
         "last batch   7, 3,000 events in 1.5 s, 7 s ago",
     ]
+    board.step(1)
+    now[0] = 171.0
+    assert "under way    1 file, 60 s so far" in drawn(board)
     board.update(msgspec.structs.replace(PROGRESS, failed=1))
     board.update(msgspec.structs.replace(WRONG, failed=2))
     said = drawn(board)

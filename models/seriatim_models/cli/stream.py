@@ -54,6 +54,7 @@ from seriatim_models.report.text import write
         lag          from the change of its oldest file until its verdicts stood
         open queues  those with messages published and not yet delivered
         violations   of what has come so far; what comes later may clear one
+        under way    files that are being judged, and for how long
         left out     lines rejected or late, files refused or changed, parts that wait
         On a terminal a panel, otherwise a line a batch, on standard error.
 
@@ -133,10 +134,10 @@ def stream(
         require()
         from seriatim_models.pipeline.stream.streaming import Stream
 
-        properties = pipeline.chosen_of(chosen.properties)
         watching = Stream(
-            session(master), folder, out, properties, lateness=lateness, on_progress=shown.update
-        )
+            session(master), folder, out, pipeline.chosen_of(chosen.properties), lateness=lateness,
+            on_progress=shown.update, on_step=shown.step,
+        )  # fmt: skip
         # Only now: Spark's session sets a handler of its own.
         with stop, shown:
             watching.run(

@@ -31,6 +31,9 @@ class StreamView(Protocol):
 
     def __enter__(self) -> StreamView: ...
     def __exit__(self, *_: object) -> None: ...
+    def step(self, files: int) -> None:
+        """Show that so many files are being judged."""
+
     def update(self, progress: StreamProgress) -> None:
         """Show the progress after a batch."""
 
@@ -60,6 +63,9 @@ class LineView:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def step(self, files: int) -> None:
+        """The line of the batch says it, once it is over."""
+
     def update(self, progress: StreamProgress) -> None:
         wrong = f", violated: {', '.join(progress.violated)}" if progress.violated else ""
         more = "".join(f", {part}" for part in left_out(progress))
@@ -87,6 +93,8 @@ class PanelView:
         self._begun = clock()
         self._latest: StreamProgress | None = None
         self._updated_at = clock()
+        self._step: tuple[int, float] | None = None
+        """How many files are being judged, and since when."""
         self._failed = 0
         self._stopping = False
         self._live = Live(
@@ -104,7 +112,11 @@ class PanelView:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
+    def step(self, files: int) -> None:
+        self._step = files, self._clock()
+
     def update(self, progress: StreamProgress) -> None:
+        self._step = None
         self._latest, self._updated_at = progress, self._clock()
         self._failed += progress.failed
 
@@ -129,8 +141,14 @@ class PanelView:
 
     def _rows(self) -> list[tuple[str, Text]]:
         p, now = self._latest, self._clock()
+        step = []
+        if (judged := self._step) is not None:  # another thread sets it
+            files, since = judged
+            step = [("under way", Text(f"{quantity(files, 'file')}, {now - since:.0f} s so far"))]
         if p is None:
-            return [("waiting", Text(f"for the first file, {now - self._begun:.0f} s so far"))]
+            return step or [
+                ("waiting", Text(f"for the first file, {now - self._begun:.0f} s so far"))
+            ]
         rows = [
             ("events", Text(f"{p.events:,} in {p.files:,} files")),
             ("events/s", Text(f"{p.new / max(p.seconds, 1e-9):,.0f}")),
@@ -148,7 +166,7 @@ class PanelView:
             rows.append(("workers", Text(made_again(self._failed), style="yellow")))
         if out := left_out(p):
             rows.insert(5, ("left out", Text(", ".join(out), style="yellow")))
-        return rows
+        return rows + step
 
 
 def made_again(failed: int) -> str:

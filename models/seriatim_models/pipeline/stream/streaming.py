@@ -224,7 +224,9 @@ class Stream:
         *,
         lateness: float = LATENESS,
         on_progress: Callable[[StreamProgress], None] | None = None,
+        on_step: Callable[[int], None] | None = None,
     ) -> None:
+        """`on_step` is called before files are judged together, with their number; `on_progress` after it."""
         self.spark = spark
         self.source = Path(source).resolve()
         self.out = Path(out).resolve()
@@ -236,6 +238,7 @@ class Stream:
         self._files = take_along(self.properties)
         self.lateness = int(lateness * 1e9)
         self.on_progress = on_progress
+        self.on_step = on_step
         self._room = BYTES * spark.sparkContext.defaultParallelism
         """Bytes of the files of the next step."""
         self._busy = threading.Lock()
@@ -418,7 +421,7 @@ class Stream:
 
     def _advance(self, number: int, files: list[tuple[str, int]], final: bool) -> None:
         begun = time.monotonic()
-        before = self.state
+        before = self._begin_step(len(files))
         state = msgspec.structs.replace(
             before,
             runs=dict(before.runs),
@@ -475,6 +478,12 @@ class Stream:
         self._publish()
         self._sweep()
         self._report(before, files, time.monotonic() - begun, failed)
+
+    def _begin_step(self, files: int) -> StreamState:
+        """Say that so many files are being judged; gives the state before."""
+        if self.on_step is not None:
+            self.on_step(files)
+        return self.state
 
     def _report(
         self, before: StreamState, files: list[tuple[str, int]], seconds: float, failed: int
