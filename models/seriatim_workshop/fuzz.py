@@ -57,7 +57,7 @@ _NAMES = (
     "'\"",
 )
 _NUMBERS = (0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**200, 0.5, 1e308)
-_VALUES: tuple[Any, ...] = (
+VALUES: tuple[Any, ...] = (
     *_NAMES, *_NUMBERS, None, True, False, [], {}, [[]], {"a": {"a": 1}}, ["m", 3, None], {"": ""},
 )  # fmt: skip
 _EVENTS = (
@@ -83,7 +83,7 @@ def _changed(choose: random.Random, event: dict[str, Any], known: list[str]) -> 
         case 0:
             event.pop(field, None)
         case 1:
-            event[field] = choose.choice(_VALUES)
+            event[field] = choose.choice(VALUES)
         case 2:
             event["ev"] = choose.choice(_EVENTS)
         case 3:
@@ -93,7 +93,7 @@ def _changed(choose: random.Random, event: dict[str, Any], known: list[str]) -> 
             event[field], event[other] = event.get(other), event.get(field)
         case 5:
             event["args"] = {
-                choose.choice(("ok", "now", "place", "q", "sub")): choose.choice(_VALUES)
+                choose.choice(("ok", "now", "place", "q", "sub")): choose.choice(VALUES)
             }
         case _:
             event["t"] = choose.choice(_NUMBERS)
@@ -103,7 +103,7 @@ def case(number: int, valid: list[list[dict[str, Any]]]) -> tuple[str, bytes]:
     """The suffix and the bytes of a case."""
     choose = random.Random(number)
     if choose.random() < 0.5:
-        return fuzz_formats.case(choose, _VALUES, DATA / f"{SEEDS[1]}.jsonl.gz")
+        return fuzz_formats.case(choose, VALUES, DATA / f"{SEEDS[1]}.jsonl.gz")
     header, *events = choose.choice(valid)
     begin = choose.randrange(max(len(events) - LINES_MAX, 1))
     chosen = [dict(e) for e in events[begin : begin + choose.randrange(1, LINES_MAX)]]

@@ -22,6 +22,9 @@ BOUNDED: dict[str, tuple[str, ...]] = {
     "check": ("immediate", "--budget", "1", "--jobs", "1"),
     "conform": ("--seconds", "1"),
     "record": ("--seconds", "1"),
+    "matrix": ("--depth", "0", "--jobs", "1", "--budget", "1"),
+    "demo": ("--total", "1000"),
+    "vectors": (),
 }  # fmt: skip
 """The commands, and what bounds each: of an option that stands twice the last counts."""
 LONG = frozenset({"--jobs", "--browser", "--listen", "--master", "spark"})

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from seriatim_models.pipeline.audit.findings import AuditReport
-from seriatim_workshop import fuzz, fuzz_commands, fuzz_formats
+from seriatim_workshop import fuzz, fuzz_commands, fuzz_formats, fuzz_kept
 
 
 def test_mutated_recordings_end_as_declared(tmp_path: Path) -> None:
@@ -97,3 +97,23 @@ def test_command_lines_end_as_declared(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_command_line_that_ends_otherwise_is_a_fault(code: int, errors: str, wrong: str) -> None:
     assert wrong in fuzz_commands.fault(["lint"], code, errors)
     assert bool(wrong) == bool(fuzz_commands.fault(["lint"], code, errors))
+
+
+def test_damaged_folders_end_as_declared() -> None:
+    """Those that are kept without Spark; `make fuzz` and `make test-slow` have no session to share with them."""
+    assert fuzz_kept.fuzz(600.0, seed=2, names=["journal"], most=8) == []
+
+
+@pytest.mark.parametrize("how", sorted(fuzz_kept.DAMAGES))
+def test_each_damage_is_one_and_is_seen_in_its_words(tmp_path: Path, how: str) -> None:
+    """What is damaged differs afterwards, and a case is made again by its number."""
+    raw = b'{"schema":"x/1","a":[1,2,{"b":"c"}]}\n'
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_bytes(raw + name.encode())
+    files = sorted(tmp_path.iterdir())
+    before = {path: path.read_bytes() for path in files}
+    (tmp_path / "a.json").write_bytes(raw)
+    before[files[0]] = raw
+    fuzz_kept.DAMAGES[how](random.Random(1), files[0], files[1:])
+    there = {path for path in files if path.is_file() and not path.is_symlink()}
+    assert there != set(files) or any(path.read_bytes() != before[path] for path in files)

@@ -12,6 +12,7 @@ import rich_click as click
 
 from seriatim_models import files
 from seriatim_models.cli import run
+from seriatim_models.cli.console import put_within
 from seriatim_models.cli.running import run_command
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.ending import Terminated
@@ -274,3 +275,16 @@ def test_a_timeline_of_several_runs_or_a_folder_is_a_sentence(
         assert run(["show", str(tmp_path), *words]) == 2
         assert "is a folder, and show takes one recording" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["two.jsonl"]
+
+
+def test_what_is_no_file_in_a_folder_of_ours_is_not_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe there was waited for, for ever."""
+    os.mkfifo(tmp_path / "21-close-all.json")
+    assert run(["vectors", "fill", "--folder", str(tmp_path)]) == 2
+    assert "21-close-all.json: what is there is no file; remove it" in capsys.readouterr().err
+    (tmp_path / "b").mkdir()
+    os.mkfifo(tmp_path / "b" / "index.html")
+    with pytest.raises(UsageError, match="what is there is no file"):
+        put_within(tmp_path / "b", "index.html", b"x")

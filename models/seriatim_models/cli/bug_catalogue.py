@@ -8,7 +8,7 @@ import rich_click as click
 from rich.progress import track
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs, put_within
 from seriatim_models.cli.counterexample_annotation import annotated_mutant
 from seriatim_models.cli.options import HELP, lines
 from seriatim_models.cli.report_builder import mutant_run, program_run
@@ -43,8 +43,8 @@ def bugs(out: str) -> None:
         page = mutant_page(
             run, PROPERTIES[run.expected].sentence, "index.html", "Bug catalogue", case
         )
-        put(str(folder / f"{run.mutant}.html"), page.encode())
-    put(str(folder / "index.html"), bug_catalogue_page(cases, NOT_SHOWN).encode())
+        put_within(folder, f"{run.mutant}.html", page.encode())
+    put_within(folder, "index.html", bug_catalogue_page(cases, NOT_SHOWN).encode())
     console.print(Text(f"{len(cases)} bugs: {folder / 'index.html'}"), soft_wrap=True)
 
 

@@ -90,7 +90,7 @@ class Outputs:
                 self.put(self.html, html(report).encode())
             else:
                 for name, page in pages(report, sections).items():
-                    put(str(Path(self.html).parent / name), page.encode())
+                    put_within(Path(self.html).parent, name, page.encode())
         if self.junit is not None:
             from seriatim_models.report.junit import junit
 
@@ -163,6 +163,17 @@ def put(target: str, content: bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def put_within(folder: Path, name: str, content: bytes) -> None:
+    """Write a file of a folder under a name that the user has not given: what is no file there is left as it is.
+
+    Raises `UsageError`.
+    """
+    path = folder / name
+    if path.exists() and not path.is_file():
+        raise UsageError(f"cannot write {path}: what is there is no file; remove it")
+    put(str(path), content)
 
 
 def check_apart(reads: Iterable[str | None], writes: Iterable[str | None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from seriatim_models.cli.console import ProgressDisplay, put
+from seriatim_models.cli.console import ProgressDisplay, put, put_within
 from seriatim_models.cli.counterexample_annotation import with_first_bad_step
 from seriatim_models.cli.report_builder import program_run, property_catalogue
 from seriatim_models.properties import Verdict
@@ -229,9 +229,9 @@ def write_pages(target: str, systems: Sequence[MatrixView], command: str, back: 
             for line in cell.lines:
                 if line.story is not None:
                     made = page(line.story, f"{line.command} --html FILE")
-                    put(str(folder / "steps" / f"{line.id}.html"), made.encode())
+                    put_within(folder, f"steps/{line.id}.html", made.encode())
     for path, text in pages(systems, command, back):  # the index refers to what is there
-        put(str(folder / path), text.encode())
+        put_within(folder, path, text.encode())
 
 
 # ---- in a report

@@ -14,7 +14,7 @@ from rich.text import Text
 from seriatim_models.cli import counterexample_annotation
 from seriatim_models.cli.audit import find_profile, run_audit
 from seriatim_models.cli.check import check_mutants, check_programs, find_mutant, find_programs
-from seriatim_models.cli.console import Outputs, ProgressDisplay, put
+from seriatim_models.cli.console import Outputs, ProgressDisplay, put_within
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import ENGINES, HELP, POSITIVE, lines, number_option
 from seriatim_models.cli.recordings import add_drawings
@@ -189,7 +189,7 @@ def write_pages(report: Report, out: Path) -> dict[str, str]:
                 case = cases.get(mutant.mutant)
                 back = ("../bugs.html", "Bug catalogue") if case else ("../mutants.html", "Mutants")
                 page = mutant_page(run, sentence, *back, case)
-                put(str(out / link), page.encode())
+                put_within(out, link, page.encode())
                 pages[mutant.mutant] = link
     return pages
 

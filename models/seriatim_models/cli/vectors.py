@@ -9,7 +9,7 @@ import rich_click as click
 from rich.markup import escape
 from rich.text import Text
 
-from seriatim_models.cli.console import Outputs, put
+from seriatim_models.cli.console import Outputs, put_within
 from seriatim_models.cli.implementations import Implementation, implementation_options
 from seriatim_models.cli.options import HELP, F, json_output, lines
 from seriatim_models.cli.usage_errors import UsageError
@@ -130,11 +130,11 @@ def fill(
                 seen = known.observe(system)
             finally:
                 system.end()
-            put(str(into / "observed" / f"{name}.json"), known.encode(seen))
+            put_within(into, f"observed/{name}.json", known.encode(seen))
         made = list(known.fill(into / "observed"))
     except (known.VectorError, Fault) as error:
         raise UsageError(str(error)) from error
     for vector in made:
-        put(str(into / f"{vector.id}.json"), known.encode(vector))
+        put_within(into, f"{vector.id}.json", known.encode(vector))
     Outputs().console.print(f"{quantity(len(made), 'vector')} in {into}", markup=False)
     return 0
