@@ -986,6 +986,15 @@ def recover("""),
         self._position.set(position)
         self._save()
 """),
+    ("log-parking-fails", "LC-6", "log",
+     """            self._park(delivery, error)
+""",
+     """            try:
+                self._park(delivery, error)
+            except OSError:
+                self.attempts = 0
+                raise
+"""),
     ("group-left-by-two", "WK-1", "queue",
      """        ok = entry.change(consumer.acquired, DEQUEUED)
         if ok:

@@ -512,6 +512,7 @@ LOG = (
     EventKind("back_off", "The channel pauses after a failure.", (), (channel,), (attempts,)),
     EventKind("park", "A message that always fails was written to the parking file.",
               (), (channel, place), form=Choice(channel)),
+    EventKind("park", "Nobody knows: the disk failed.", ("info",), (channel, place), may=(why,)),
     EventKind("struck", "A parked message was replayed and struck off.", (), (channel, place)),
     EventKind("commit", "The channel's position was stored.", (), (channel, place)),
     EventKind("waiting", "A design that counts what waits changed its counter.",

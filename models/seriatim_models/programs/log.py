@@ -1243,19 +1243,24 @@ def log_replay_disk_fails(scene: LogScene) -> None:
 def log_parking_fails(scene: LogScene) -> None:
     """The disk fails half-way when a message is parked; it is parked in the next attempt, and listed.
 
-    Bounds: Sequential; two messages that fail, one failure of the disk.
+    Bounds: Sequential; two messages that fail twice, one failure of the disk for each: the channel of the first goes
+    on, and that of the second is opened again.
     """
-    c = scene.channel(max_attempts=1)
+    c = scene.channel(max_attempts=2)
     scene.backlog(b"bad", b"bad")
 
-    def life() -> None:
+    def fails_to_park() -> None:
+        handle_until_bad(scene, c)
         scene.storage.failures = 1  # type: ignore[attr-defined]  # it is a `Failing`
         with suppress(OSError):
             handle_until_bad(scene, c)
+
+    def life() -> None:
+        fails_to_park()
+        handle_until_bad(scene, c)
+        fails_to_park()
         scene.restart()
-        again = scene.channel(max_attempts=2)
-        handle_until_bad(scene, again)
-        handle_until_bad(scene, again)
+        handle_until_bad(scene, scene.channel(max_attempts=2))
 
     scene.world.spawn(life, name="life")
 

@@ -62,6 +62,23 @@ def attempt(
     return error
 
 
+def park(
+    record: Record,
+    method: Callable[..., None],
+    channel: Channel,
+    delivery: Delivery,
+    error: Exception,
+) -> None:
+    """Record ``park``; info, if it may have been written."""
+    where = placed(None, channel, delivery)
+    try:
+        method(channel, delivery, error)
+    except OSError as failed:
+        record("park", ph="info", why=repr(failed), **where)
+        raise
+    record("park", **where)
+
+
 def placed(_: None, channel: Channel, what: Any, *more: object) -> dict[str, object]:
     """Return the channel and the place of `what`, which is a delivery or a parked message."""
     return {"channel": channel.name, "place": list(what.place)}
@@ -89,7 +106,7 @@ OPERATIONS: dict[str, OperationEvents] = {
     "Channel._commit": after(
         "commit", lambda _, channel, position: {"channel": channel.name, "place": list(position)}
     ),
-    "Channel._park": after("park", placed),
+    "Channel._park": park,
     "Channel.replay": after("struck", placed),
 }
 """What records each operation, by the method's name."""

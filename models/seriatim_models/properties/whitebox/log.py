@@ -131,7 +131,7 @@ class Lc2(OfChannels):
             base: Place | None = None
             last: Event | None = None
             for e in own:
-                if (e.ev == "handle" and e.ph == "ok") or e.ev == "park":
+                if (e.ev == "handle" and e.ph == "ok") or (e.ev == "park" and not e.ph):
                     done.add(place(e))
                 elif e.ev in ("channel", "commit"):
                     if base is None:
@@ -290,6 +290,9 @@ class Lc6(OfChannels):
                     failed = []
                 elif e.ev == "back_off":
                     paused = True
+                elif e.ev == "park" and e.ph == "info":
+                    before -= 1  # who connects tries once more: that it failed is not stored either
+                    paused = True
                 elif e.ev == "park":
                     here = [f for f in failed if place(f) == place(e)]
                     if parked or before + len(here) < limit:
@@ -327,7 +330,7 @@ class Lc6(OfChannels):
         for name, own in self.by_channel(events):
             parked: dict[Place, Event] = {}
             for e in own:
-                if e.ev == "park":
+                if e.ev == "park" and not e.ph:
                     parked[place(e)] = e
                 elif e.ev == "struck":
                     parked.pop(place(e), None)

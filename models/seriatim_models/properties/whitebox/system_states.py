@@ -113,7 +113,7 @@ class LogState:
         channel = self.channels.setdefault(name, LogChannel())
         if e.ev in ("channel", "commit"):
             channel.place = catalogue.place(e)
-        elif e.ev == "park":
+        elif e.ev == "park" and not e.ph:
             channel.parked += 1
         elif e.ev in ("connect", "disconnected", "look", "sleep", "woke", "handle", "back_off"):
             channel.latest = e
