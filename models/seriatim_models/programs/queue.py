@@ -564,7 +564,7 @@ def group_left_by_two(scene: PullScene) -> None:
     held = scene.take(a), scene.take(a)
     b = scene.subscribe("B")
     scene.enqueue("g3", group="g")
-    done = scene.world.semaphore(0, name="done")
+    done = scene.world.semaphore(0, name="B.answer")
 
     def settle(entry: reference.QueueEntry) -> None:
         scene.queue.dequeue(entry, a)
@@ -739,7 +739,7 @@ def subscribes_inside(scene: PullScene) -> None:
     held = scene.take(a) if which in (1, 2) else None
     woken = scene.subscribe("C") if which == 3 else a
     b = queue.subscribe("B", SubscribesWhenWoken(scene, "B"))
-    done = scene.world.semaphore(0, name="done")
+    done = scene.world.semaphore(0, name="B.answer")
     calls: tuple[Callable[[], object], ...] = (
         housekeeping,
         lambda: queue.close(a),

@@ -168,12 +168,14 @@ class WakeupFollower(Follower):
         self._end_walk(t)
         prepared = [m for m in self._entries if self.state.get("preparing", t, m)]
         m = self.context.about.get(t, "")
-        if not prepared and not (m in self._entries and self._entries[m].message.group):
-            return
-        if prepared:
-            self.take("announce", t=t, m=m if m in prepared else prepared[0])
-        else:
+        if m in prepared:
+            self.take("announce", t=t, m=m)
+        elif m in self._entries and self._entries[m].message.group:
             self.take("announce_again", t=t, m=m)
+        elif prepared:
+            self.take("announce", t=t, m=prepared[0])
+        else:
+            return
         for c in self._consumers:
             if not self.takes("skip_absent", t=t, c=c):
                 self.takes("skip_unwilling", t=t, c=c)
