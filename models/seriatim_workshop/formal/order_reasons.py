@@ -17,6 +17,10 @@ REASONS = {
         "no property says that a publisher shows a message to browsers itself: a job does, later"
     ),
     "PushQueue._in_turn": BEGINS,
+    "PushQueue.deliver_async": (
+        "whether a call or nobody hears of an error that is no `Exception` is no step: systems speak of states, and "
+        "not of what a call raises"
+    ),
 }
 """Function, or a class if it is the same for all of its functions -> the reason."""
 

@@ -134,9 +134,8 @@ class LoopRounds:
         elif kind == TAKES and self.neutral_locks:
             self.held[thread][op.obj] = self.ex.steps
         elif kind == FREES and op.obj in self.held[thread]:
-            del self.held[thread][
-                op.obj
-            ]  # one that was taken before the round is missed at its end
+            # One that was taken before the round is missed at its end.
+            del self.held[thread][op.obj]
         elif kind != SLEEPS:
             self.changes[thread] += 1
         self.taken.append((thread, footprint.mask, rivals))
