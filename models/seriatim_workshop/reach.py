@@ -40,9 +40,6 @@ SITES = (
 EXPLAINED = {
     "Queue._dispose: entry.change(DEQUEUED, DELETED) -> False": "only who made it DEQUEUED gets there, once",
     "Message.__post_init__: if self.immediate and self.not_before: yes": "a caller's mistake, refused; tests/machines",
-    "PushQueue.deliver_async: if not isinstance(error, Exception): yes": (
-        "Ctrl-C within the executor's submit, which no program raises; tests/machines"
-    ),
     "PullQueue._begin: self.manager.set_interest(consumer, wants, new=True) -> False": (
         "nothing else leads out of Removed, and subscribe has not returned the consumer yet"
     ),

@@ -564,18 +564,14 @@ def group_left_by_two(scene: PullScene) -> None:
     held = scene.take(a), scene.take(a)
     b = scene.subscribe("B")
     scene.enqueue("g3", group="g")
-    done = scene.world.semaphore(0, name="B.answer")
-
-    def settle(entry: reference.QueueEntry) -> None:
-        scene.queue.dequeue(entry, a)
-        done.release()
+    threads = [
+        scene.spawn(partial(scene.queue.dequeue, entry, a), name=entry.message.id) for entry in held
+    ]
 
     def both_done() -> None:
-        for _ in held:
-            done.acquire()
+        for thread in threads:
+            thread.join()
 
-    for entry in held:
-        scene.spawn(partial(settle, entry), name=entry.message.id)
     scene.serve(b, first=both_done)
 
 
@@ -739,20 +735,14 @@ def subscribes_inside(scene: PullScene) -> None:
     held = scene.take(a) if which in (1, 2) else None
     woken = scene.subscribe("C") if which == 3 else a
     b = queue.subscribe("B", SubscribesWhenWoken(scene, "B"))
-    done = scene.world.semaphore(0, name="B.answer")
     calls: tuple[Callable[[], object], ...] = (
         housekeeping,
         lambda: queue.close(a),
         lambda: held is not None and queue.release(held, a),
         lambda: queue.set_notify_work_desired(woken, False),
     )
-
-    def call() -> None:
-        calls[which]()
-        done.release()
-
-    scene.spawn(call, name="A")
-    scene.serve(b, first=done.acquire)
+    thread = scene.spawn(calls[which], name="A")
+    scene.serve(b, first=thread.join)
 
 
 @scenario("ES-5 WK-1 WK-5 QL-1", traces=1)
