@@ -553,7 +553,7 @@ def group_left_twice(scene: PullScene) -> None:
     scene.spawn(lambda: scene.queue.release(second, a), name="client")
 
 
-@scenario("MG-1 SP-2 WK-1", traces=12)
+@scenario("MG-1 SP-2 WK-1", traces=4)
 def group_left_by_two(scene: PullScene) -> None:
     """The holder of a group is done with both of its messages, on two threads; another waits for the next.
 
