@@ -216,18 +216,29 @@ def fuzz(seconds: float, seed: int, corpus: Path, most: int | None = None) -> li
     return faults
 
 
-def main() -> None:
-    """Fuzz from the command line; exit code 1 if anything failed."""
+def fuzzer_options(description: str | None) -> argparse.ArgumentParser:
+    """The options that every fuzzer has."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=None)
+    return parser
+
+
+def seed_of(asked: int | None) -> int:
+    """The seed that was asked for, or a fresh one; it is printed."""
+    seed = random.SystemRandom().getrandbits(32) if asked is None else asked
+    print(f"seed {seed}", file=sys.stderr, flush=True)
+    return seed
+
+
+def main() -> None:
+    """Fuzz from the command line; exit code 1 if anything failed."""
+    parser = fuzzer_options(__doc__)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
     given = parser.parse_args()
-    seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
-    print(f"seed {seed}", file=sys.stderr, flush=True)
-    faults = fuzz(given.seconds, seed, given.corpus)
+    faults = fuzz(given.seconds, seed_of(given.seed), given.corpus)
     for fault in faults:
         print(fault)
     sys.exit(bool(faults))

@@ -10,7 +10,6 @@ number, which makes it again. Spark is started once, in this process.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -29,7 +28,7 @@ from typing import Any, NamedTuple
 
 from seriatim_models.cli import run
 from seriatim_workshop import fuzz_commands, fuzz_formats
-from seriatim_workshop.fuzz import CORPUS, RECORDING, VALUES, cases
+from seriatim_workshop.fuzz import CORPUS, RECORDING, VALUES, cases, fuzzer_options, seed_of
 
 IN_TIME = 600
 """Seconds for one case, of which Spark takes half a minute beside other work."""
@@ -233,16 +232,10 @@ def fuzz(seconds: float, seed: int, names: Sequence[str], most: int | None = Non
 
 def main() -> None:
     """Fuzz from the command line; exit code 1 if anything failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--seed", type=int, default=None)
+    parser = fuzzer_options(__doc__)
     parser.add_argument("--only", nargs="*", choices=list(KEPT), default=list(KEPT))
     given = parser.parse_args()
-    seed = random.SystemRandom().getrandbits(32) if given.seed is None else given.seed
-    print(f"seed {seed}", file=sys.stderr, flush=True)
-    sys.exit(bool(fuzz(given.seconds, seed, given.only)))
+    sys.exit(bool(fuzz(given.seconds, seed_of(given.seed), given.only)))
 
 
 if __name__ == "__main__":

@@ -281,9 +281,8 @@ class _ViolationSearch:
             if witness.runs < CONFIRM:
                 # A few runs more, even if the time is over: how often it repeats is part of the finding.
                 each = max(self.last_seconds, self.kept_seconds)
-                least = (
-                    CONFIRM_SHARE * self.bounds.seconds
-                )  # a machine may stand still for a moment
+                # A machine may stand still for a moment.
+                least = CONFIRM_SHARE * self.bounds.seconds
                 more = time.monotonic() + max(each * (CONFIRM + 1), least)
                 self.until = max(self.until, min(more, self._latest))
                 with contextlib.suppress(_OutOfTime):
