@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import resource
@@ -27,13 +28,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seriatim_models.matrix.work import PairData
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Mutant
 from seriatim_models.programs.mutant_modules import SYSTEMS, load, run_modules, source
-from seriatim_workshop.formal import theory
+from seriatim_workshop.formal import exploring, theory
 from seriatim_workshop.formal.follow_matrix import follow_pair, title
 from seriatim_workshop.formal.follow_matrix import programs as matrix_programs
 from seriatim_workshop.formal.followed import Followed
@@ -166,51 +168,77 @@ def matrix_program(by: str) -> tuple[str, PairData] | None:
     return next(((system, data) for data in every if title(data) == name), None)
 
 
-def attempts(mutation: Mutation, mutant: Mutant, by: str, first: str) -> Iterator[Followed]:
-    """What came of following a mistake, program after program: first where it was rejected before."""
-    lib, tried_in = load("queue", mutant), programs_of(mutation, by)
-    if first in tried_in:
-        tried_in = {first: tried_in[first], **tried_in}
-    pair = matrix_program(by)
-    if pair is not None:
-        yield follow_pair(*pair, CAUGHT_IN, mutant)
-    for program, executions in tried_in.items():
-        yield follow(program, executions=executions, lib=lib, may_race=True)
-    last = by.rsplit(" in ", 1)[-1]
-    if tried_in.get(last) == CAUGHT_IN:
-        yield follow(last, executions=CAUGHT_IN_THE_END, lib=lib, may_race=True)
+@dataclass(frozen=True)
+class Attempt:
+    """One mistake that is to be followed: in which programs, and in which first."""
+
+    mutation: Mutation
+    tried_in: dict[str, int]
+    """See `programs_of`."""
+    pair: tuple[str, PairData] | None
+    """See `matrix_program`."""
+    by: str
+    """What every schedule says caught it."""
+    first: str = ""
+    """The program in which it was rejected with another reference or other systems, if it was."""
+
+    @property
+    def mutant(self) -> Mutant:
+        """The queue with the mistake."""
+        made = self.mutation
+        edits = ((source(made.file), made.source),)
+        return Mutant(f"order-{made.key}", "", made.name, "queue", edits, "", "", 0)
+
+    def runs(self) -> Iterator[Followed]:
+        """What came of following it, program after program: first where it was rejected before."""
+        lib, tried_in = load("queue", self.mutant), self.tried_in
+        if self.first in tried_in:
+            tried_in = {self.first: tried_in[self.first], **tried_in}
+        if self.pair is not None:
+            yield follow_pair(*self.pair, CAUGHT_IN, self.mutant)
+        for program, executions in tried_in.items():
+            yield follow(program, executions=executions, lib=lib, may_race=True)
+        last = self.by.rsplit(" in ", 1)[-1]
+        if tried_in.get(last) == CAUGHT_IN:
+            yield follow(last, executions=CAUGHT_IN_THE_END, lib=lib, may_race=True)
+
+    def outcome(self) -> OrderFollowed:
+        """Follow it in its program and then in the others, until an execution is rejected.
+
+        Whether the code races is asked when nothing was rejected, and nothing else went wrong.
+        """
+        mutation, failure, endless = self.mutation, "", ""
+        for found in self.runs():
+            program = found.program
+            if found.rejected:
+                where = shortened(found.rejected)
+                return _outcome(mutation, "rejected", where, system=found.system, program=program)
+            if found.stood_still:  # each of the others may need as long
+                return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
+            if found.counterexample is not None and not failure:
+                failure = f"{program}: {found.counterexample}"[:200]
+            if found.no_end and not endless:
+                endless = f"{program}: {found.no_end}"[:200]
+        if failure or endless:
+            return _outcome(mutation, "fails" if failure else "endless", failure or endless)
+        lib = load("queue", self.mutant)
+        for program, executions in self.tried_in.items():
+            found = races(program, lib, executions)
+            if found.stood_still:
+                return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
+            if found.race:
+                return _outcome(mutation, "races", f"{program}: {found.race}"[:200])
+        return _outcome(mutation, "accepted" if self.tried_in else "not reached")
+
+
+def attempt_at(mutation: Mutation, by: str, first: str = "") -> Attempt:
+    """What is kept here of what it comes to is not found anew by each process."""
+    return Attempt(mutation, programs_of(mutation, by), matrix_program(by), by, first)
 
 
 def followed(mutation: Mutation, by: str, first: str = "") -> OrderFollowed:
-    """Follow one mistake in its program and then in the others, until an execution is rejected.
-
-    `first` is the program in which it was rejected with another reference or other systems, if it was.
-    Whether the code races is asked when nothing was rejected, and nothing else went wrong.
-    """
-    edits = ((source(mutation.file), mutation.source),)
-    mutant = Mutant(f"order-{mutation.key}", "", mutation.name, "queue", edits, "", "", 0)
-    lib = load("queue", mutant)
-    failure, endless, tried_in = "", "", programs_of(mutation, by)
-    for found in attempts(mutation, mutant, by, first):
-        program = found.program
-        if found.rejected:
-            where = shortened(found.rejected)
-            return _outcome(mutation, "rejected", where, system=found.system, program=program)
-        if found.stood_still:  # each of the others may need as long
-            return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
-        if found.counterexample is not None and not failure:
-            failure = f"{program}: {found.counterexample}"[:200]
-        if found.no_end and not endless:
-            endless = f"{program}: {found.no_end}"[:200]
-    if failure or endless:
-        return _outcome(mutation, "fails" if failure else "endless", failure or endless)
-    for program, executions in tried_in.items():
-        found = races(program, lib, executions)
-        if found.stood_still:
-            return _outcome(mutation, "endless", f"{program}: {found.stood_still}"[:200])
-        if found.race:
-            return _outcome(mutation, "races", f"{program}: {found.race}"[:200])
-    return _outcome(mutation, "accepted" if tried_in else "not reached")
+    """Follow one mistake in this process; see `Attempt`."""
+    return attempt_at(mutation, by, first).outcome()
 
 
 def _outcome(
@@ -235,28 +263,34 @@ def isolated(mutation: Mutation, by: str, first: str = "") -> OrderFollowed:
     """The same in a process of its own, which ends after `SECONDS`: a mutant may need more than there is.
 
     The processor's time alone ends it: by a clock one that loops and a busy machine look the same.
+    A server without other threads forks the process: in a copy of this one a lock may be held by who is not there.
     """
-    programs_of(mutation, by)  # what it comes to is kept here, and not found anew by each process
-    matrix_program(by)
-    receives, sends = os.pipe()
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    attempt = attempt_at(mutation, by, first)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    receives, sends = context.Pipe(duplex=False)
+    process = context.Process(target=_follow_alone, args=(attempt, exploring.PROCESSOR, sends))
+    process.start()
+    sends.close()
+    with receives:
         try:
-            found = followed(mutation, by, first)
-        except BaseException as error:  # whatever the mutant raises is its outcome
-            raised = f"{error!r}"[:200]
-            found = _outcome(mutation, "fails", raised)
-        line = json.dumps(asdict(found))
-        os.write(sends, line.encode())
-        os._exit(0)
-    os.close(sends)
-    with os.fdopen(receives, encoding="utf-8") as file:
-        text = file.read()  # nothing, if it was ended
-    os.waitpid(child, 0)
-    if not text:
-        return _outcome(mutation, "endless")
-    return OrderFollowed(**json.loads(text))
+            return OrderFollowed(**json.loads(receives.recv_bytes()))
+        except EOFError:  # it was ended
+            return _outcome(mutation, "endless")
+        finally:
+            process.join()
+
+
+def _follow_alone(attempt: Attempt, processor: float, sends: Connection) -> None:
+    """What the process does; `processor` is `exploring.PROCESSOR` of who asks."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    exploring.PROCESSOR = processor
+    try:
+        found = attempt.outcome()
+    except BaseException as error:  # whatever the mutant raises is its outcome
+        found = _outcome(attempt.mutation, "fails", f"{error!r}"[:200])
+    sends.send_bytes(json.dumps(asdict(found)).encode())
+    os._exit(0)
 
 
 def tried(journal: Path = JOURNAL) -> dict[str, OrderFollowed]:
