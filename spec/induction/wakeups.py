@@ -56,6 +56,7 @@ SYSTEM.declare("giving", Thread, Consumer, Bool)  # moved to Notified by the thr
 SYSTEM.declare("phase", Consumer, Phase)  # how far a pull for it is
 SYSTEM.declare("runs", Consumer, Thread)  # who pulls for it
 SYSTEM.declare("scanned", Consumer, Message, Bool)  # in its present look it saw no use for it
+SYSTEM.declare("regained", Consumer, Bool)  # since it took something it came into Interested anew
 
 SYSTEM.declare("walking", Thread, Bool)
 SYSTEM.declare("passing", Thread, Bool)  # the walk is for whatever there is, not for one message
@@ -93,7 +94,10 @@ def start(s: SymbolicState) -> Term:
         every(Consumer, Message, lambda c, m: Not(s.has(c, m))),
         every(Thread, Message, lambda t, m: Not(s.preparing(t, m))),
         every(Consumer, lambda c: And(s.listed(c) == NOT_INTERESTED, s.phase(c) == IDLE)),
-        every(Consumer, lambda c: And(Not(Or(s.permit(c), s.drawn(c))), s.lies(c) == 0)),
+        every(
+            Consumer,
+            lambda c: And(Not(Or(s.permit(c), s.drawn(c), s.regained(c))), s.lies(c) == 0),
+        ),
         every(Thread, Consumer, lambda t, c: Not(Or(s.todo(t, c), s.giving(t, c)))),
         every(
             Thread,
@@ -490,7 +494,9 @@ def look_again(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]
 def take(s: SymbolicState, t: Term, c: Term, m: Term) -> tuple[Term, SymbolicState]:
     """It acquires a message, which nobody of higher priority has wanted all the while."""
     guard = And(could_take(s, t, c, m), all_stood_back(s, c, m))
-    return guard, acquired(s, c, m).but(phase=at(s.phase, c, TAKEN))
+    return guard, acquired(s, c, m).but(
+        phase=at(s.phase, c, TAKEN), regained=at(s.regained, c, False)
+    )
 
 
 @SYSTEM.action(c=Consumer, m=Message)
@@ -519,8 +525,12 @@ def stay_notified(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSta
 
 @SYSTEM.action(t=Thread, c=Consumer)
 def return_with_something(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicState]:
-    """The pull returns a message; the next one has to follow. It does not rest between messages (WK-8)."""
-    guard = And(s.phase(c) == TAKEN, s.runs(c) == t, s.listed(c) != INTERESTED, Not(s.walking(t)))
+    """The pull returns a message; the next one has to follow. It does not rest between messages (WK-8).
+
+    Only if it lost its interest meanwhile, and a call in its callback has brought that back, is it in Interested.
+    """
+    stays = Or(s.listed(c) != INTERESTED, s.regained(c))
+    guard = And(s.phase(c) == TAKEN, s.runs(c) == t, stays, Not(s.walking(t)))
     return guard, s.but(phase=at(s.phase, c, AWAKE))
 
 
@@ -570,6 +580,7 @@ def find_interest(s: SymbolicState, t: Term, c: Term) -> tuple[Term, SymbolicSta
     guard = And(s.listed(c) == NOT_INTERESTED, Not(s.walking(t)))
     return guard, into_interested(begin_walk(s, t, lambda d: d == c, True), c).but(
         coming=lambda u, d: And(s.coming(u, d), d != c),
+        regained=at(s.regained, c, True),
     )
 
 
@@ -840,6 +851,13 @@ def all_quiet(s: SymbolicState, c: Term, m: Term) -> Term:
 def one_rests_and_one_is_woken(s: SymbolicState, c: Term, d: Term) -> Term:
     """One consumer rests in Interested, and another is in Notified with its wake-up on the way."""
     return And(s.listed(c) == INTERESTED, s.phase(c) == IDLE, s.listed(d) == NOTIFIED, s.permit(d))
+
+
+@SYSTEM.witness(t=Thread, c=Consumer)
+def interest_comes_back_in_a_callback(s: SymbolicState, t: Term, c: Term) -> Term:
+    """A pull has taken a message, and before it returns its consumer has lost its interest and is Interested again."""
+    back = And(s.regained(c), s.listed(c) == INTERESTED)
+    return And(s.phase(c) == TAKEN, s.runs(c) == t, back, Not(s.walking(t)))
 
 
 @SYSTEM.witness(t=Thread, b=Browser, m=Message)

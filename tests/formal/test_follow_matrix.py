@@ -111,3 +111,29 @@ def test_who_goes_beside_the_end_of_a_delay_is_followed() -> None:
     )
     assert (found.wrong, found.exhausted) == ("", True)
     assert ("entries", "unhold") in found.actions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("messages", [1, 2])
+def test_interest_that_comes_back_in_a_callback_is_followed(messages: int) -> None:
+    """A pause lies between what a pull takes and its callback, which grants: the pull returns in Interested.
+
+    If there is another message, its consumer is woken for it by the grant, and not by staying in Notified.
+    """
+    beside = program("inside-grant: enqueue m1; pause A | pull A", 2, "pull")
+    if messages > 1:
+        second = program("inside-grant: enqueue m1; enqueue m2 | pull A", 2, "pull").calls[0]
+        beside = msgspec.structs.replace(beside, path=(*beside.path, second))
+    found = follow_matrix.follow_pair("pull", beside)
+    assert (found.wrong, found.exhausted) == ("", True)
+    assert {("wakeups", "return_with_something"), ("wakeups", "find_interest")} <= found.actions
+
+
+@pytest.mark.slow
+def test_a_pointer_at_the_head_is_at_no_message() -> None:
+    """Whose flag is read by a thread that has looked for another one, which has taken nothing yet."""
+    comes = program("credit: subscribe A, subscribe B; grant A 1 | pull B", 2, "pull")
+    grant, pull = comes.calls
+    again = msgspec.structs.replace(comes, path=(*comes.path, grant), calls=(pull, grant))
+    found = follow_matrix.follow_pair("pull", again)
+    assert (found.wrong, found.exhausted) == ("", True)

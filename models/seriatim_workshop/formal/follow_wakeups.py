@@ -380,8 +380,12 @@ class WakeupFollower(Follower):
         return [d for d in self._consumers if self.state.get("left_to", t, d)]
 
     def _notify(self, t: str, c: str) -> str:
-        """Say why a consumer goes to Notified: it stays there, something was left to it, or a walk found something."""
-        if self.state.get("phase", c) == "TAKEN" and self.state.get("runs", c) == t:
+        """Say why a consumer goes to Notified: it stays there, something was left to it, or a walk found something.
+
+        A walk of the thread that pulls is that of a call in its callback.
+        """
+        pulls = self.state.get("phase", c) == "TAKEN" and self.state.get("runs", c) == t
+        if pulls and not self.state.get("walking", t):
             return self.take("stay_notified", t=t, c=c)
         for d in self._left_to(t):
             if d != c:
@@ -422,7 +426,7 @@ class WakeupFollower(Follower):
             return taken
         elif kind == "wants_work" and event.new and self._looks.get(t) not in (None, c):
             entry = value(self._consumers[self._looks[t]].pointer).entry
-            if wants(consumer, entry):
+            if isinstance(entry, self.lib.QueueEntry) and wants(consumer, entry):
                 self._leave(t, c, entry.message.id)
         return ""
 

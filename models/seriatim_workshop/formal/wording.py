@@ -158,6 +158,7 @@ PHRASES = {
     "todo": "the walk of {0} has still to come to {1}",
     "seen": "the walk of {0} has looked at {2} for {1}",
     "scanned": "{0} has looked at {1}",
+    "regained": "since it took something {0} came into Interested anew",
     "available": "{0} is available",
     "fit": "{0} could take {1}",
     "phase": "the phase of the pull for {0}",
