@@ -7,7 +7,7 @@ from seriatim_models.programs import MUTANTS, PROGRAMS
 from seriatim_models.programs.base import Mutant, Programs
 from seriatim_models.programs.mutant_modules import load as load_module
 from seriatim_models.programs.queue import drain_behind, drain_if_woken
-from seriatim_models.programs.scene import PullScene
+from seriatim_models.programs.scene import PullScene, PushScene
 from seriatim_workshop.formal import SPEC, followed, simulation, traces
 from seriatim_workshop.formal.concrete import Concrete, NotThat
 from seriatim_workshop.formal.followed import share
@@ -203,6 +203,72 @@ def test_who_resumes_a_browser_wakes_no_other(monkeypatch: pytest.MonkeyPatch) -
     found = follow("browser-resumes", lib=load_module("queue", edited))
     assert found.system == "wakeups"
     assert "wake_browser(t = X, b = Y) is not possible here" in found.rejected
+
+
+@RANKS.scenarios(PullScene)("WK-11", traces=0)
+def refused_beside_arrival(scene: PullScene) -> None:
+    """A consumer releases what another holds, which is refused, while a message arrives for it.
+
+    Bounds: One message held, one that arrives; who waits takes nothing.
+    """
+    a = scene.taker("A")
+    scene.enqueue("m1")
+    held = scene.take(a)
+    b = scene.subscribe("B")
+    scene.spawn(lambda: scene.queue.release(held, b), name="B")
+    scene.publish("m2")
+
+
+def test_a_release_that_is_refused_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no program of the queue a release is refused while somebody waits, and something is there to be woken for."""
+    monkeypatch.setitem(PROGRAMS, "refused", RANKS["refused-beside-arrival"])
+    assert follow("refused").wrong == ""
+    edit = (
+        "                self._announce_group(entry.message.group)\n"
+        "            else:\n"
+        "                self._announce(entry)\n"
+        "        return ok\n",
+        "                self._announce_group(entry.message.group)\n"
+        "            else:\n"
+        "                self._announce(entry)\n"
+        "        else:\n"
+        "            self._announce(entry)\n"
+        "        return ok\n",
+    )
+    edited = Mutant("announces-a-refusal", "", "", "queue", (edit,), "", "refused", 0)
+    found = follow("refused", lib=load_module("queue", edited))
+    assert found.system == "wakeups"
+    assert "notify(t = B, c = B) is not possible here: it needs that B walks" in found.rejected
+
+
+@RANKS.scenarios(PushScene)("WK-1", traces=0)
+def due_for_two(scene: PushScene) -> None:
+    """Two messages come to be due in one pass, one for each of two consumers, and one job may send both.
+
+    Bounds: Two consumers, which select one message each; one pass of housekeeping.
+    """
+    scene.clock_starts()
+    for name in ("A", "B"):
+        scene.subscribe(name, keys=frozenset({name}))
+    for name in ("A", "B"):
+        scene.enqueue(f"m-{name}", key=name, not_before=5)
+    scene.housekeeping(after=5)
+
+
+def test_a_job_goes_on_behind_who_was_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no program of the queue one job has something for two consumers that do not select the same."""
+    monkeypatch.setitem(PROGRAMS, "due-for-two", RANKS["due-for-two"])
+    assert follow("due-for-two", executions=20).wrong == ""
+    edit = (
+        '            while self.deliver_to(consumer, "job"):\n                pass\n',
+        '            if self.deliver_to(consumer, "job"):\n'
+        '                while self.deliver_to(consumer, "job"):\n                    pass\n'
+        "                return\n",
+    )
+    edited = Mutant("job-ends-with-the-first", "", "", "queue", (edit,), "", "due-for-two", 0)
+    found = follow("due-for-two", executions=60, lib=load_module("queue", edited))
+    assert found.system == "jobs"
+    assert "ends its job, and m-B could go to B all the while" in found.rejected
 
 
 def test_a_rejection_names_the_one_thing_that_fails_and_to_whom() -> None:

@@ -735,6 +735,41 @@ WRONG: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "a hold ends one tick early": (
+        "due-and-expired",
+        "A has read on the clock that the delay of held1 is over",
+        (("self.host.now() >= entry.message", "self.host.now() + 1 >= entry.message"),),
+    ),
+    "a message expires one tick early": (
+        "due-and-expired",
+        "it needs that expiring1 has expired",
+        (("self.host.now() > entry.message", "self.host.now() >= entry.message"),),
+    ),
+    "a browser is never removed": (
+        "browse-group",
+        "it needs that the list of browser is REMOVED",
+        (
+            (
+                "        self.manager.remove(consumer)",
+                "        if consumer.acquires:\n            self.manager.remove(consumer)",
+            ),
+        ),
+    ),
+    "a close releases the first that it finds": (
+        "exclusive-handed-back",
+        "it must not be that A holds m2",
+        (
+            (
+                "                self.release(entry, consumer)\n",
+                "                self.release(entry, consumer)\n                return\n",
+            ),
+        ),
+    ),
+    "a consumer may begin in debt": (
+        "third-refused",
+        "at its end: accounts does not hold",
+        (("credit is not None and credit < 0:", "credit is not None and credit < -1:"),),
+    ),
 }
 """What is changed -> a program, what its rejection says, and the edits."""
 

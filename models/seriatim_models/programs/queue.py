@@ -240,22 +240,24 @@ def due_when_passed(scene: PullScene) -> None:
 
 @scenario("ES-1 ES-3 ES-5 TM-1 TM-2", traces=1)
 def due_and_expired(scene: PullScene) -> None:
-    """Two messages come to be due and two expire before one pass of housekeeping, and one stays as it is.
+    """Two messages come to be due and two expire between two passes of housekeeping, and two stay as they are.
 
-    Bounds: Sequential; one pass, after which a consumer takes three.
+    Bounds: Sequential; the first pass is one tick too early for all of them. A consumer takes one after it and three
+    after the second.
     """
     scene.clock_starts()
     a = scene.taker("A")
     for n in (1, 2):
         scene.enqueue(f"held{n}", not_before=5)
+        scene.enqueue(f"m{n}")
         scene.enqueue(f"expiring{n}", expires=4)
-    scene.enqueue("m5")
 
     def clean_and_take() -> None:
-        scene.pass_time(5)
-        scene.queue.check_message_status()
-        for _ in range(3):
-            scene.attempt(a)
+        for passed, taken in ((4, 1), (1, 3)):
+            scene.pass_time(passed)
+            scene.queue.check_message_status()
+            for _ in range(taken):
+                scene.attempt(a)
 
     scene.spawn(clean_and_take, name="A")
 
@@ -1581,9 +1583,9 @@ def browser_wakes_nobody(scene: PullScene) -> None:
     scene.publish("m1")
 
 
-@scenario("SO-4 MG-2 ES-5 WK-1", traces=1)
+@scenario("SO-4 MG-2 ES-5 WK-1 QL-1", traces=1)
 def browse_group(scene: PullScene) -> None:
-    """A browser is shown a message of a group, and a consumer takes it: to look at a message owns no group.
+    """A browser is shown a message of a group and leaves, and a consumer takes it: to look at a message owns no group.
 
     Bounds: Sequential; one browser, one consumer, one message.
     """
@@ -1592,6 +1594,7 @@ def browse_group(scene: PullScene) -> None:
 
     def look_and_take() -> None:
         scene.drain(browser)
+        scene.queue.close(browser)
         scene.drain(a)
 
     scene.spawn(look_and_take, name="A")
@@ -1599,7 +1602,7 @@ def browse_group(scene: PullScene) -> None:
 
 @scenario("QL-1 AP-1", traces=1, thread="C")
 def third_refused(scene: PullScene) -> None:
-    """Two consumers are there; a third with the name of the second is refused, and so is an exclusive one.
+    """Two consumers are there; a third is refused that has the name of the second, is exclusive, or begins in debt.
 
     Bounds: Sequential; no messages.
     """
@@ -1610,6 +1613,8 @@ def third_refused(scene: PullScene) -> None:
         scene.subscribe("B")
     with scene.refused(scene.lib.QueueMisuse):
         scene.subscribe("C", exclusive=True)
+    with scene.refused(scene.lib.QueueMisuse):
+        scene.subscribe("C", credit=-1)
 
 
 @scenario("ES-5 WK-9", traces=1)
@@ -1630,12 +1635,12 @@ def pull_while_suspended(scene: PullScene) -> None:
 
 @scenario("ES-5 SO-2 QL-6", traces=3)
 def exclusive_handed_back(scene: PullScene) -> None:
-    """An exclusive consumer closes with a message; who is admitted behind it finds that message first.
+    """An exclusive consumer closes with two messages; who is admitted behind it finds the first of them.
 
-    Bounds: One exclusive consumer that holds the first of two messages, one other, which asks once and pulls once.
+    Bounds: One exclusive consumer that holds two of three messages, one other, which asks once and pulls once.
     """
-    a = scene.subscribe("A", exclusive=True, credit=1)
-    scene.enqueue("m1", "m2")
+    a = scene.subscribe("A", exclusive=True, credit=2)
+    scene.enqueue("m1", "m2", "m3")
     scene.drain(a)
 
     def other() -> None:
