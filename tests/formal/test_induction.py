@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import z3
 
-from seriatim_workshop.formal import induction, reach, theory
+from seriatim_workshop.formal import follower, induction, reach, theory
 from seriatim_workshop.formal.theory import SymbolicState, Term, TransitionSystem, at, every
+from seriatim_workshop.formal.traces import follow
 from seriatim_workshop.formal.wording import PHRASES
 
 SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
@@ -161,6 +162,54 @@ def test_a_guard_that_freezes_a_part_of_a_system_fails(witness: str) -> None:
     assert f": {action}(" in why
     taken = f"{cold.name}/action/{action}"
     assert reach.look_for(goals[taken], kept[taken], seconds=10)[0] == "reached"
+
+
+TOO_STRONG_FOR_THE_CODE: dict[str, tuple[str, str, theory.Formula, str, str]] = {
+    "one connection runs at a time": (
+        "handover",
+        "begin_run",
+        lambda s, t, c, p: every(HANDOVER.Thread, c.sort(), lambda u, d: z3.Not(s.runs(u, d))),
+        "handover-two-connections",
+        "it must not be that io1 runs connection conn",
+    ),
+    "only what is first in a list is unlinked": (
+        "nodes",
+        "unlink",
+        lambda s, t, x: s.is_head(x),
+        "consumer-list-middle",
+        "is the head of a list",
+    ),
+    "nobody comes into Notified": (
+        "lists",
+        "enter",
+        lambda s, t, c: s.listed(c) != theory.module("lists").NOTIFIED,
+        "enqueue-rest",
+        "the list of A is not NOTIFIED",
+    ),
+    "one publisher at a time": (
+        "jobs",
+        "begin_to_deliver",
+        lambda s, t, m: every(t.sort(), lambda u: z3.Not(JOBS.arriving(s, u))),
+        "push-two",
+        "it must not be that P1 delivers P1, which it enqueued",
+    ),
+}
+"""In words -> a system, an action, what its guard asks for besides, a program, and what the rejection of it says."""
+
+
+@pytest.mark.parametrize("words", TOO_STRONG_FOR_THE_CODE)
+def test_a_guard_that_is_too_strong_for_the_code_alone_rejects_what_it_does(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No path that is kept needs more, so every obligation is as it must be: the bond to the code is what breaks."""
+    system, action, more, program, why = TOO_STRONG_FOR_THE_CODE[words]
+    cold = strengthened(theory.load(system), action, more)
+    kept = reach.stored()
+    assert [g.id for g in reach.goals(cold) if reach.check(g, kept[g.id])] == []
+    monkeypatch.setattr(
+        follower, "load", lambda name: cold if name == system else theory.load(name)
+    )
+    assert why in follow(program, executions=100).rejected
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)

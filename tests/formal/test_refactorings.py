@@ -1179,6 +1179,152 @@ RIGHT_THERE: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
             ),
         ),
     ),
+    "one swing for both ends of an append": (
+        "enqueue-enqueue",
+        (
+            (
+                (
+                    "            if tail.next.compare_and_set(None, node):\n"
+                    "                self._tail.compare_and_set(tail, node)\n"
+                    "                return\n"
+                    "            following = tail.next.get()\n"
+                    "            assert following is not None\n"
+                    "            self._tail.compare_and_set(tail, following)  # finish what another append began\n"
+                ),
+                (
+                    "            linked = tail.next.compare_and_set(None, node)\n"
+                    "            following = node if linked else tail.next.get()\n"
+                    "            self._tail.compare_and_set(tail, following)\n"
+                    "            if linked:\n"
+                    "                return\n"
+                ),
+            ),
+        ),
+    ),
+    "a group is left by a pop": (
+        "group-released",
+        (
+            (
+                (
+                    "            count = owners[group][1] - 1\n"
+                    "            rest = {g: owned for g, owned in owners.items() if g != group}\n"
+                    "            if count:\n"
+                    "                rest[group] = (consumer, count)\n"
+                    "            if self.owners.compare_and_set(owners, rest):\n"
+                    "                return not count\n"
+                ),
+                (
+                    "            rest = dict(owners)\n"
+                    "            owner, count = rest.pop(group)\n"
+                    "            if count > 1:\n"
+                    "                rest[group] = (owner, count - 1)\n"
+                    "            if self.owners.compare_and_set(owners, rest):\n"
+                    "                return count == 1\n"
+                ),
+            ),
+        ),
+    ),
+    "work waits in a list": (
+        "handover-two-targets",
+        (
+            ('host.cell((), name, kind="work"', 'host.cell([], name, kind="work"'),
+            ("(waiting, (*waiting, item))", "(waiting, [*waiting, item])"),
+        ),
+    ),
+    "a wish is set from what was read": (
+        "close-and-pause",
+        (
+            (
+                (
+                    "        changed = self.wants_work.compare_and_set(not desired, desired)\n"
+                    "        return changed or self.wants_work.get() is not None\n"
+                ),
+                (
+                    "        while (was := self.wants_work.get()) is not None:\n"
+                    "            if was == desired or self.wants_work.compare_and_set(was, desired):\n"
+                    "                return True\n"
+                    "        return False\n"
+                ),
+            ),
+        ),
+    ),
+    "a pull returns early": (
+        "enqueue-consume",
+        (
+            (
+                (
+                    "        entry = None\n"
+                    "        if consumer.wants_work.get():\n"
+                    '            entry, first = self._attempt(consumer, "pull")\n'
+                    "            if entry is not None:\n"
+                    "                self.manager.set_notified(consumer, True)\n"
+                    "                consumer.target.send(consumer, entry)\n"
+                    "                if not consumer.has_credit():\n"
+                    "                    self.set_notify_work_desired(consumer, False)\n"
+                    "            elif consumer.acquires and (first is None or not self._wake(first)):\n"
+                    "                self._notify_other(consumer)\n"
+                    "        return entry\n"
+                ),
+                (
+                    "        if not consumer.wants_work.get():\n"
+                    "            return None\n"
+                    '        entry, first = self._attempt(consumer, "pull")\n'
+                    "        if entry is None:\n"
+                    "            handed = first is not None and consumer.acquires and self._wake(first)\n"
+                    "            if consumer.acquires and not handed:\n"
+                    "                self._notify_other(consumer)\n"
+                    "            return None\n"
+                    "        self.manager.set_notified(consumer, True)\n"
+                    "        consumer.target.send(consumer, entry)\n"
+                    "        if consumer.has_credit():\n"
+                    "            return entry\n"
+                    "        self.set_notify_work_desired(consumer, False)\n"
+                    "        return entry\n"
+                ),
+            ),
+        ),
+    ),
+    "what is due in a function of its own": (
+        "due-and-expired",
+        (
+            (
+                (
+                    "            if self.host.now() >= entry.message.not_before and entry.change(DELAYED, AVAILABLE):\n"
+                    "                self._announce(entry)\n"
+                    "            elif (\n"
+                    "                self._expired(entry)\n"
+                    "                and (seen := entry.available())\n"
+                    "                and entry.change(seen, DEQUEUED)\n"
+                    "            ):\n"
+                    "                self._dispose(entry)\n"
+                ),
+                (
+                    "            if self._comes_due(entry):\n"
+                    "                continue\n"
+                    "            seen = entry.available() if self._expired(entry) else None\n"
+                    "            if seen and entry.change(seen, DEQUEUED):\n"
+                    "                self._dispose(entry)\n"
+                    "\n"
+                    "    def _comes_due(self, entry):\n"
+                    "        if self.host.now() < entry.message.not_before:\n"
+                    "            return False\n"
+                    "        if not entry.change(DELAYED, AVAILABLE):\n"
+                    "            return False\n"
+                    "        self._announce(entry)\n"
+                    "        return True\n"
+                ),
+            ),
+        ),
+    ),
+    "an entry that is to be deleted is still walked over": (
+        "expiring",
+        (
+            (
+                '        return self.state.get().name in ("DEQUEUED", "DELETED")',
+                "        return self.state.get() is DELETED",
+            ),
+        ),
+    ),
 }
 """What is changed -> a program in which it matters, and the edits."""
 

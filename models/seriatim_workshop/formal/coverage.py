@@ -47,7 +47,7 @@ NOT_IN_Z3 = {
     "QL-3": "",
     "QL-4": "what the walk itself appends while it goes on counts as a disturbance",
     "QL-5": "that a list is walked over in the order in which it was linked: `in_order` of `nodes`",
-    "QL-6": "that it holds nothing when it leaves is ES-5",
+    "QL-6": "that it holds nothing when it leaves is ES-5; that it is no more the only one then: the guard of `leave`",
     "MG-1": "",
     "MG-2": "that it is owned as often as its holder has messages: the count is compared after each followed step",
     "TM-1": "that what has expired is not delivered: the guard of `find`",
