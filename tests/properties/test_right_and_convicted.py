@@ -821,3 +821,73 @@ def test_where_what_was_handed_out_is_not_marked_another_consumer_explains_order
     rabbit = next(p for p in PROFILES["rabbit-classic"].properties if p.id == "P4")
     assert (jms.check(complete(history)).verdict is Verdict.VIOLATED) is not others
     assert rabbit.check(complete(history)).verdict is Verdict.VIOLATED
+
+
+def given_and_closed(looked: dict[str, object]) -> list[Event]:
+    """A client without channels is given a message and closes its connection; then the queue is seen to be empty."""
+    c = {"conn": "c", "ctag": "share", "q": "q"}
+    return events(
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": "m", "op": 1}),
+        ("publish", "ok", {"conn": "p", "q": "q", "m": "m", "op": 1}),
+        ("consume", "invoke", {**c, "op": 2}),
+        ("consume", "ok", {**c, "op": 2}),
+        ("deliver", "", {**c, "m": "m"}),
+        ("conn_close", "invoke", {"conn": "c", "op": 3}),
+        ("conn_close", "ok", {"conn": "c", "op": 3}),
+        ("note", "", {"q": "q", "args": looked}),
+    )
+
+
+def test_what_a_client_without_channels_has_may_be_kept_beyond_its_connection() -> None:
+    """A session of MQTT 5 (3.1.2.11.2) and what is pending in a group of Redis streams outlast the connection."""
+    assert verdict("P1", given_and_closed({"depth": 0})) is not Verdict.VIOLATED
+    assert verdict("P1", given_and_closed({"depth": 0, "held": 0})) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("answered", "looked", "lost"),
+    [
+        (True, {"depth": 0}, True),
+        (False, {"depth": 0}, False),
+        (True, {"depth": 0, "held": 1}, False),
+        (False, {"depth": 0, "held": 0}, True),
+    ],
+)
+def test_a_requeue_without_an_answer_or_what_somebody_holds_is_no_loss(
+    answered: bool, looked: dict[str, object], lost: bool
+) -> None:
+    w = {"proc": "w", "ctag": "t", "q": "q"}
+    history = events(
+        ("publish", "invoke", {"conn": "p", "q": "q", "m": "m", "op": 1}),
+        ("publish", "ok", {"conn": "p", "q": "q", "m": "m", "op": 1}),
+        ("get", "invoke", {**w, "op": 2}),
+        ("get", "ok", {**w, "m": "m", "op": 2}),
+        ("nack", "invoke", {**w, "m": "m", "requeue": True, "op": 3}),
+        *([("nack", "ok", {**w, "m": "m", "requeue": True, "op": 3})] if answered else []),
+        ("note", "", {"q": "q", "args": looked}),
+    )
+    found = confirmed(ANY["P1"], ANY["P1"].check(complete(history)))
+    assert (found.verdict is Verdict.VIOLATED) is lost
+
+
+@pytest.mark.parametrize(
+    ("ends", "definite"),
+    [
+        ([], True),
+        ([("conn_drop", "", {"conn": "other"})], False),
+        ([("conn_drop", "", {"conn": "other"}), ("conn_close", "invoke", {"conn": "a"})], True),
+    ],
+    ids=["no-end-is-recorded", "an-end-of-another", "its-own-end-later"],
+)
+def test_a_worker_without_channels_may_have_been_killed_where_ends_of_others_are_recorded(
+    ends: list[Line], definite: bool
+) -> None:
+    """Then another one of its name may be given what it had (XREADGROUP from 0), whatever the lease is."""
+    history = events(
+        ("declare", "ok", {"q": "q", "args": {"lease": 1000}}),
+        ("publish", "", {"conn": "p", "q": "q", "m": "m"}),
+        ("deliver", "", {"conn": "a", "q": "q", "m": "m", "t_lo": 2_000_000}),
+        ("deliver", "", {"conn": "b", "q": "q", "m": "m", "t_lo": 3_000_000}),
+        *ends,
+    )
+    assert (verdict("P26", history) is Verdict.VIOLATED) is definite

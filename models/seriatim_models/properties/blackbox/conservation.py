@@ -195,7 +195,9 @@ class Conservation(LifecycleProperty):
       held either. Open otherwise, for queues that may drop messages, after a poll of unknown outcome, for who may have
       taken on when his recorder had written its latest line (another than that of who looked), and for
       consumers that acknowledge on push (what they were sent and never saw is gone by their own wish), and where of
-      some connection only answers are recorded.
+      some connection only answers are recorded. Where somebody was seen to hold something also, and,
+      unless nothing was seen held, for what a worker without a channel has when its connection ends (a session of
+      MQTT 5, 3.1.2.11.2, and what is pending in a group of Redis streams outlast it) or puts back without an answer.
 
     Where the system was ended on purpose (a `gap` with `fault`), a loss is definite only if the queue declares that
     confirmed messages survive that kind of fault (`survives`), and a message that comes again only if it declares so
@@ -528,7 +530,7 @@ class Conservation(LifecycleProperty):
         uptakes = traffic.uptakes.get(q, ())
         if _none_held(look):
             return not any(u.autoack for u in uptakes)
-        if not {q, ""}.isdisjoint(traffic.unseen):
+        if look.event.args.get("held") or not {q, ""}.isdisjoint(traffic.unseen):
             return False
         return not any(u.autoack or not self._stopped(summary, u, look) for u in uptakes)
 
@@ -557,6 +559,8 @@ class Conservation(LifecycleProperty):
         """Whether all that somebody held, seen or not, was back in its queue when that was looked into; he was there at
         position `since`, so that an earlier end of his connection was that of another one of its name.
         """
+        if by.ch is None and look.event.lvl not in EXACT:
+            return False  # it may be kept for a session or a name beyond its connection
         end = summary.sessions.ends.get(connection(by))
         if end is not None and end.pos < since and by not in summary.sessions.ends:
             return False
@@ -617,7 +621,7 @@ class Conservation(LifecycleProperty):
                 [last],
             )
         why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
-        return why, [last, *(released[:1] or self._ended(summary, last))]
+        return why, [last, *(_with_answers(summary, released[:1]) or self._ended(summary, last))]
 
     def _swept_unseen(self, summary: ConservationSummary, birth: Birth) -> bool:
         """Whether a command for all that its channel held may have ended a message that was on its way there."""
@@ -642,8 +646,20 @@ class Conservation(LifecycleProperty):
         """Whether a command had certainly taken effect when its queue was looked into."""
         if command(released.event) in summary.voided or released.pos > look.pos:
             return False
+        if released.by.ch is None and released.event.lvl not in EXACT:
+            answer = summary.confirmed.get(command(released.event))
+            return answer is not None and answer.pos < look.pos
         answers = summary.sessions.answers_count(released.by, released.event.lvl)
         return not answers or released.pos < look.rest
+
+
+def _with_answers(summary: Lifecycles, steps: Sequence[Step]) -> list[Step]:
+    """Commands, each with the answer that it was given where there are no channels."""
+    placed = ((step, summary.confirmed.get(command(step.event))) for step in steps)
+    answers = [
+        Step(answer.pos, step.kind, step.by, answer.event) for step, answer in placed if answer
+    ]
+    return [*steps, *answers]
 
 
 def _too_late(summary: ConservationSummary, settled: Step, after: Step) -> bool:

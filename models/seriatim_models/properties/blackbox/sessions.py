@@ -11,7 +11,8 @@ A channel that is opened anew had ended at some time before, also where no recor
 Only an answer (`ok`) confirms an end. The broker may close while its client does, and then answers that close as well:
 a recorder that sees so notes the broker's reason (`err`), and then the answer proves nothing.
 A recorder inside the broker sees ends themselves and misses none.
-A worker that is named by its connection, and polls, was there if it polls again.
+A worker that is named by its connection, and polls, was there if it polls again. One that is only given messages is
+believed to be there until an end of it is recorded, unless ends of others alone are: it may have been killed.
 Workers without channel and connection have no session: they hold until they settle.
 """
 
@@ -309,7 +310,9 @@ class Sessions(msgspec.Struct):
             return False
         known = self.polls.answered.get(connection(by))
         latest = max(polled, -1 if known is None else known[0].pos)
-        return latest < 0 or latest >= at
+        if latest >= 0:
+            return latest >= at
+        return not self.ends or connection(by) in self.ends
 
     def _replaced(self, by: Holder) -> bool:
         """Whether a holder's channel was opened anew, so that it had ended before, of which nothing is recorded."""
