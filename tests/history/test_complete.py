@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -183,15 +182,6 @@ def test_what_waits_for_an_outcome_is_bounded_after_the_state_was_loaded_too() -
     assert [loaded(e) for e in events[half:]] == whole[half:]
     forgotten, known = whole[-2:]
     assert (forgotten.ms, known.ms) == (None, [f"m{n}"])
-
-
-def test_the_oldest_is_found_at_once() -> None:
-    """A dict that loses its oldest key again and again looks through the holes: 60 us each where 65,536 are kept."""
-    completion = Completion()
-    loaded = msgspec.msgpack.decode(msgspec.msgpack.encode(completion), type=Completion)
-    for each in (completion, loaded):
-        bounded = (each._sent, each._unnumbered, each._messages._early, each._messages._acked)
-        assert all(isinstance(held, OrderedDict) for held in bounded)
 
 
 def test_numbers_of_a_session_with_credit_say_what_is_settled_and_are_no_tags() -> None:

@@ -14,6 +14,7 @@ from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox import BLACKBOX, channels, strict
+from seriatim_models.properties.blackbox.confirms import AnsweredOnce
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.tags import DeliveryTags
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
@@ -42,6 +43,35 @@ def summarised(prop: AnyProperty, events: list[Event], cuts: list[int], left_fir
         at = 0 if left_first else len(parts) - 2
         parts[at : at + 2] = [carried(prop, prop.combine(parts[at], parts[at + 1]))]
     return parts[0]
+
+
+def _sent_and_answered(begin: int, conn: str, publishes: int) -> list[Event]:
+    opened = Event(i=begin, t=begin, ev="ch_open", ph="ok", conn=conn, ch=1, gen=1)
+    sent = [
+        Event(i=i, t=i, ev="publish", ph=ph, conn=conn, ch=1, gen=1, q="q", m=f"{conn}{i // 2}")
+        for k in range(publishes)
+        for i, ph in ((begin + 2 * k + 2, "invoke"), (begin + 2 * k + 3, "ok"))
+    ]
+    return [opened, *sent]
+
+
+def test_what_p21_keeps_of_a_channel_of_the_past_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "REST_AFTER", 100)
+    prop = AnsweredOnce()
+    events = [*_sent_and_answered(0, "a", 200), *_sent_and_answered(1000, "b", 200)]
+    again = msgspec.structs.replace(events[14], i=9000, t=9000)
+    summary = prop.begin()
+    for event in events:
+        summary = prop.advance(summary, [event])
+    past, now = (track.state for track in summary.tracks.values())
+    assert past is not None
+    assert now is not None
+    assert len(now.answered) == 200
+    assert not past.answered
+    assert len(past.resting) < 30 * 200  # bytes; as objects more than a thousand each
+    found = prop.finish(prop.advance(summary, [again]))
+    assert found == prop.check([*events, again])
+    assert [e.i for e in found.witness] == [0, 14, 15, 9000]
 
 
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda p: f"{p.id}-{getattr(p, 'within', '')}")

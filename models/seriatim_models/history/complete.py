@@ -44,12 +44,13 @@ not declared since then nobody knows where what dies in it goes, nor how a messa
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 
@@ -68,22 +69,6 @@ SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
 ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
 EXACT = frozenset({"broker", "model"})
 """Levels whose recorder sees the effect itself and misses none."""
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-def _kept_in_order(held: dict[K, V]) -> OrderedDict[K, V]:
-    """The same, for `_forget_oldest`. A plain dict looks through the holes that removed keys left at its front for its
-    oldest one: of thousands that took longer than all else that an event needs.
-    """
-    return held if isinstance(held, OrderedDict) else OrderedDict(held)
-
-
-def _forget_oldest(held: dict[K, V]) -> None:
-    assert isinstance(held, OrderedDict)
-    held.popitem(last=False)
 
 
 class _Limiter(msgspec.Struct):
@@ -146,7 +131,8 @@ class _Consumer(msgspec.Struct):
     """Whether what it is given has to be settled, and so is limited; until something of it is."""
 
 
-class _Channel(msgspec.Struct):
+class _Channel(msgspec.Struct, ForgetsOldest):
+    bounded: ClassVar = ("polls", "sent")
     prefetch: int | None = None
     own: int | None = None
     """The limit of consumers that begin from now on."""
@@ -184,9 +170,6 @@ class _Channel(msgspec.Struct):
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
-    def __post_init__(self) -> None:
-        self.polls, self.sent = _kept_in_order(self.polls), _kept_in_order(self.sent)
-
     def earlier(self, back: int) -> _Channel:
         """The incarnation so many before."""
         return self.before.earlier(back - 1) if back and self.before else self
@@ -209,7 +192,7 @@ class _Channel(msgspec.Struct):
         if event.t is not None:
             self.polls.setdefault(event.op, []).append(event.t)
             if len(self.polls) > SENT_KEPT:
-                _forget_oldest(self.polls)
+                forget_oldest(self.polls)
 
     def polled(self, event: Event) -> int | None:
         """When a poll that is answered, or never will be, began."""
@@ -265,12 +248,13 @@ class _Message(msgspec.Struct):
         return msgspec.structs.replace(self, q=q)
 
 
-class _Messages(msgspec.Struct):
+class _Messages(msgspec.Struct, ForgetsOldest):
     """The messages of a run that are not settled for good, by message and queue.
 
     A message that was published to no queue by name (to an exchange) stands under the empty name, for all of them.
     """
 
+    bounded: ClassVar = ("_dead", "_delays", "_early", "_counted", "_acked")
     _known: dict[str, dict[str, _Message]] = {}
     _dead: dict[str, None] = {}
     _delays: dict[str, Milliseconds | None] = {}
@@ -285,18 +269,13 @@ class _Messages(msgspec.Struct):
     """Messages whose acknowledgement was sent, which may never have come, and messages that were handed out for good,
     of which an earlier delivery may be recorded still: what is published under their name again may be a copy."""
 
-    def __post_init__(self) -> None:
-        self._dead, self._delays = _kept_in_order(self._dead), _kept_in_order(self._delays)
-        self._early, self._counted = _kept_in_order(self._early), _kept_in_order(self._counted)
-        self._acked = _kept_in_order(self._acked)
-
     def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
         """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
         if event.pub and event.pseq is not None:
             if event.pseq > self._counted.get(event.pub, (-1, ""))[0]:
                 self._counted[event.pub] = event.pseq, event.rec
             if len(self._counted) > STREAMS_KEPT:
-                _forget_oldest(self._counted)
+                forget_oldest(self._counted)
         queues = self._known.setdefault(event.m, {})
         key = event.key if event.q else None
         returned = event.ph == "" and event.lvl in (
@@ -323,7 +302,7 @@ class _Messages(msgspec.Struct):
         if known is None:
             self._early[m] = None
             if len(self._early) > EARLY_KEPT:
-                _forget_oldest(self._early)
+                forget_oldest(self._early)
         return known
 
     def beyond(self, event: Event, known: _Message | None) -> dict[str, object]:
@@ -357,13 +336,13 @@ class _Messages(msgspec.Struct):
         """A message died: where it is seen next, deaths decide its place."""
         self._dead[m] = None
         if len(self._dead) > DEAD_KEPT:
-            _forget_oldest(self._dead)
+            forget_oldest(self._dead)
 
     def delay(self, m: str, of_queue: Milliseconds | None) -> None:
         """A message waits after its publish: where it is seen next, the end of that decides its place."""
         self._delays[m] = of_queue
         if len(self._delays) > DEAD_KEPT:
-            _forget_oldest(self._delays)
+            forget_oldest(self._delays)
         self.came_by_death(m)
 
     @property
@@ -414,7 +393,7 @@ class _Messages(msgspec.Struct):
         if not certain:
             self._acked[m] = None
             if len(self._acked) > ACKED_KEPT:
-                _forget_oldest(self._acked)
+                forget_oldest(self._acked)
 
     def die(self, m: str, q: str) -> None:
         """A message leaves a queue undone: where it is seen next, deaths decide its place."""
@@ -544,9 +523,10 @@ class _QueueDelay(msgspec.Struct):
     """Another one was declared, which may hold for what is there already; or none, for all that is known."""
 
 
-class Completion(msgspec.Struct):
+class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
+    bounded: ClassVar = ("_ended", "_sent", "_unnumbered")
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
     _ended: dict[tuple[str, int], None] = {}
@@ -572,9 +552,6 @@ class Completion(msgspec.Struct):
     """Lines were lost, perhaps declarations and publishes."""
     _no_local: bool = False
     """Somebody asked for no-local: a consumer that is not known may be the one."""
-
-    def __post_init__(self) -> None:
-        self._sent, self._unnumbered = _kept_in_order(self._sent), _kept_in_order(self._unnumbered)
 
     def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
         """The event with what the ones before it imply."""
@@ -829,9 +806,7 @@ class Completion(msgspec.Struct):
         """A channel ends or may have ended: what it consumed is remembered for a while."""
         self._ended[key] = None
         if len(self._ended) > ENDED_KEPT:
-            oldest = next(iter(self._ended))
-            del self._ended[oldest]
-            self._channels.pop(oldest, None)
+            self._channels.pop(forget_oldest(self._ended), None)
 
     def _end_connection(self, conn: str) -> None:
         for key in [k for k in self._channels if k[0] == conn and k not in self._ended]:
@@ -1037,7 +1012,7 @@ class Completion(msgspec.Struct):
         if event.ph == "invoke":
             channel.sent[event.ev, event.op, event.dtag] = new
             if len(channel.sent) > SENT_KEPT:
-                _forget_oldest(channel.sent)
+                forget_oldest(channel.sent)
         return new
 
     def _settled_by_answer(self, event: Event, channel: _Channel) -> dict[str, object]:
@@ -1063,7 +1038,7 @@ class Completion(msgspec.Struct):
             return event if op is None else msgspec.structs.replace(event, op=op)
         self._unnumbered[key] = -1 - event.i
         if len(self._unnumbered) > SENT_KEPT:
-            _forget_oldest(self._unnumbered)
+            forget_oldest(self._unnumbered)
         return msgspec.structs.replace(event, op=-1 - event.i)
 
     def _settled_without_channel(self, event: Event) -> dict[str, object]:
@@ -1073,7 +1048,7 @@ class Completion(msgspec.Struct):
             if event.ph:
                 self._sent[key] = None
                 if len(self._sent) > SENT_KEPT:
-                    _forget_oldest(self._sent)
+                    forget_oldest(self._sent)
             return self._settled(event, about)
         if key in self._sent:
             del self._sent[key]

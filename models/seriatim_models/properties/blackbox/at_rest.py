@@ -29,10 +29,11 @@ consumer that had it first. Elsewhere a group may belong to somebody else for an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
@@ -80,8 +81,10 @@ class HeldMessage(msgspec.Struct, array_like=True):
     given: Event
 
 
-class RestingQueue(msgspec.Struct):
+class RestingQueue(msgspec.Struct, ForgetsOldest):
     """One queue as the recording shows it."""
+
+    bounded: ClassVar = ("early",)
 
     available: dict[str, AvailableMessage] = {}
     early: dict[str, None] = {}
@@ -225,7 +228,7 @@ def handed_early(early: dict[str, None], m: str) -> None:
     """Keep that a message was handed out, whose publish may be answered later; of the latest `EARLY_KEPT`."""
     early[m] = None
     if len(early) > EARLY_KEPT:
-        del early[next(iter(early))]
+        forget_oldest(early)
 
 
 def _publish(queue: RestingQueue, event: Event) -> None:

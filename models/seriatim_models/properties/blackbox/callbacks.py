@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
@@ -100,9 +102,10 @@ class CallbackOrder(ChannelProperty[Callbacks]):
         state.latest[channel] = event
 
 
-class Calls(msgspec.Struct):
+class Calls(msgspec.Struct, ForgetsOldest):
     """Calls of one channel that wait for their reply, by operation."""
 
+    bounded: ClassVar = ("answered", "unknown", "reused")
     waiting: dict[int, Event] = {}
     answered: dict[int, Event] = {}
     partial: bool = False
@@ -217,4 +220,4 @@ def _keep(of: dict[int, Event], op: int, event: Event) -> None:
     """Remember the latest `ANSWERED_KEPT` operations."""
     of[op] = event
     if len(of) > ANSWERED_KEPT:
-        del of[next(iter(of))]
+        forget_oldest(of)

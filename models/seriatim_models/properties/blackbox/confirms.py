@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest, ordered
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
 from seriatim_models.properties.blackbox.naming import (
@@ -22,8 +24,10 @@ class PublishKey(NamedTuple):
     m: str
 
 
-class Publishes(msgspec.Struct):
+class Publishes(msgspec.Struct, ForgetsOldest):
     """The publishes of one channel."""
+
+    bounded: ClassVar = ("waiting", "answered")
 
     waiting: dict[PublishKey, tuple[Event, int]] = {}
     """Of a message the latest publish, and how many were sent and not answered yet."""
@@ -33,6 +37,13 @@ class Publishes(msgspec.Struct):
     """The channel's opening."""
     whole: bool = False
     """Every publish of the channel is known: its opening was seen, no lines were lost, and nothing was forgotten."""
+    resting: bytes = b""
+    """What was `answered`, packed, while nothing comes of the channel."""
+
+
+_Answered = dict[PublishKey, tuple[Event, Event]]
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(_Answered).decode
 
 
 WAITING_KEPT = (
@@ -68,7 +79,15 @@ class AnsweredOnce(ChannelProperty[Publishes]):
     }
     silent_elsewhere = "publisher confirms are an extension that not every system has"
 
+    def rest(self, state: Publishes) -> None:
+        if state.answered:
+            state.resting = zlib.compress(_pack(state.answered), 1)
+            state.answered.clear()
+
     def step(self, state: Publishes, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if state.resting:
+            state.answered = ordered(_unpack(zlib.decompress(state.resting)))
+            state.resting = b""
         if event.ev == "ch_open":
             state.opened, state.whole = event, True
             return
@@ -78,7 +97,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
             state.waiting[key] = event, waiting + 1
             state.answered.pop(key, None)
             if len(state.waiting) > WAITING_KEPT:
-                del state.waiting[next(iter(state.waiting))]
+                forget_oldest(state.waiting)
                 state.whole = False
         elif event.ph in ("ok", "fail"):
             self._answer(state, event, key, tally)
@@ -96,7 +115,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
             else:
                 state.answered[key] = sent, event
                 if len(state.answered) > ANSWERED_KEPT:
-                    del state.answered[next(iter(state.answered))]
+                    forget_oldest(state.answered)
         elif before is not None and (
             state.whole or (event.op is not None and event.op == before[1].op)
         ):

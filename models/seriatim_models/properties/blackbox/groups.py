@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import EXACT, SETTLES, began
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
@@ -37,9 +38,10 @@ class GroupedMessage(msgspec.Struct, array_like=True):
     given: Event
 
 
-class GroupedQueues(msgspec.Struct):
+class GroupedQueues(msgspec.Struct, ForgetsOldest):
     """The aggregation state of P23."""
 
+    bounded: ClassVar = ("expired",)
     declared: dict[str, Event] = {}
     """Queues whose groups are held, each with its declaration."""
     held: dict[Holder, dict[LifecycleKey, GroupedMessage]] = {}
@@ -160,7 +162,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             held.pop(key, None)
         state.expired[key] = None
         if len(state.expired) > EXPIRED_KEPT:
-            del state.expired[next(iter(state.expired))]
+            forget_oldest(state.expired)
 
     def _acquired(self, state: GroupedQueues, event: Event) -> None:
         tally, mine, key = state.tally, consumer(event), LifecycleKey(event.q, event.m)

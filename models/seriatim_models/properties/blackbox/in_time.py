@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
@@ -71,8 +72,10 @@ class Lease(msgspec.Struct, array_like=True):
     """Somebody saw that it was the lease that ended, and not its holder."""
 
 
-class Leases(msgspec.Struct):
+class Leases(msgspec.Struct, ForgetsOldest):
     """Who has which message, in queues with leases. The latest `KEPT`."""
+
+    bounded: ClassVar = ("given", "sent", "copied")
 
     given: dict[MessageName, Lease] = {}
     """By message."""
@@ -124,15 +127,16 @@ class Leases(msgspec.Struct):
         if name in self.sent:
             self.copied[name[1]] = None
             if len(self.copied) > KEPT:
-                del self.copied[next(iter(self.copied))]
+                forget_oldest(self.copied)
         self.sent[name] = None
         if len(self.sent) > KEPT:
-            del self.sent[next(iter(self.sent))]
+            forget_oldest(self.sent)
 
 
-class InTimeState(msgspec.Struct):
+class InTimeState(msgspec.Struct, ForgetsOldest):
     """The aggregation state of P26."""
 
+    bounded: ClassVar = ("messages",)
     messages: dict[MessageName, TimedMessage | None] = {}
     """By queue and message; None if several were published so. The latest `KEPT`."""
     old: dict[str, list[int]] = {}
@@ -230,7 +234,7 @@ class InTime(SequentialProperty[InTimeState]):
             elif delay or ttl:
                 state.messages[name] = TimedMessage(event, delay, ttl)
                 if len(state.messages) > KEPT:
-                    del state.messages[next(iter(state.messages))]
+                    forget_oldest(state.messages)
         message = state.messages.get(name)
         if message is None or event.ph == "invoke":
             return

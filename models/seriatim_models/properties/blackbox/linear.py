@@ -28,10 +28,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding
@@ -106,8 +107,10 @@ class Left(msgspec.Struct, array_like=True):
     """Its enqueue and its dequeue."""
 
 
-class Inside(msgspec.Struct):
+class Inside(msgspec.Struct, ForgetsOldest):
     """One queue."""
+
+    bounded: ClassVar = ("held",)
 
     values: dict[str, Value] = {}
     unended: int = 0
@@ -159,7 +162,7 @@ class Inside(msgspec.Struct):
         if not taken.autoack and not self.out:
             held[m] = by
             if len(held) > HELD_KEPT:
-                del held[next(iter(held))]
+                forget_oldest(held)
                 self.forgotten = True
         return False
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue, undecided
@@ -122,8 +124,10 @@ class PassedOver(msgspec.Struct, array_like=True):
     """Who read is not named."""
 
 
-class PartitionState(msgspec.Struct):
+class PartitionState(msgspec.Struct, ForgetsOldest):
     """One partition: where messages are known to be, and how often a message may be tried."""
+
+    bounded: ClassVar = ("publishes", "shown")
 
     positions: list[int] = []
     publishes: dict[int, Event] = {}
@@ -169,7 +173,7 @@ class PartitionState(msgspec.Struct):
         if self.shown.setdefault(event.pos, event.m) != event.m:
             self.several = True
         if len(self.shown) > POSITIONS_KEPT:
-            del self.shown[next(iter(self.shown))]
+            forget_oldest(self.shown)
 
 
 OPEN_KEPT = 64  # commits of a reader that are under way or of unknown outcome
@@ -445,7 +449,7 @@ class LogReader(SequentialProperty[Logs]):
         del topic.positions[:-POSITIONS_KEPT]
         topic.publishes[pos] = event
         if len(topic.publishes) > PUBLISHES_KEPT:
-            del topic.publishes[next(iter(topic.publishes))]
+            forget_oldest(topic.publishes)
 
     def _was_passed(self, topic: PartitionState, event: Event, pos: int) -> None:
         """A publish is answered: who was given what comes behind it has left it out, though it had not returned."""

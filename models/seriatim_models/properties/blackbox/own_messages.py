@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -17,9 +18,10 @@ from seriatim_models.properties.blackbox.naming import ENDS, ConsumerKey, consum
 SENT_KEPT = 65_536  # messages; what is sent is handed out soon, and the state must stay small
 
 
-class NoLocalState(msgspec.Struct):
+class NoLocalState(msgspec.Struct, ForgetsOldest):
     """The aggregation state of P24; positions are those of its events."""
 
+    bounded: ClassVar = ("sent",)
     n: int = 0
     consumers: dict[ConsumerKey, tuple[int, Event]] = {}
     """Consumers that asked for nothing of their own connection, and where they did."""
@@ -85,7 +87,7 @@ class NothingOfItsOwn(SequentialProperty[NoLocalState]):
             # Of one whose beginning is not seen nobody knows when it was sent.
             state.sent[name] = state.n, event if begins and before is None else None
         if len(state.sent) > SENT_KEPT:
-            del state.sent[next(iter(state.sent))]
+            forget_oldest(state.sent)
 
     def _deliver(self, state: NoLocalState, event: Event) -> None:
         tally = state.tally

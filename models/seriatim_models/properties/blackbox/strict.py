@@ -36,10 +36,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
@@ -174,9 +175,10 @@ class Lane(msgspec.Struct, array_like=True, dict=True):
     """Some publish was recorded when it began: so a confirm of a message that is not known comes late, not alone."""
 
 
-class Strict(msgspec.Struct):
+class Strict(msgspec.Struct, ForgetsOldest):
     """The aggregation state of P5."""
 
+    bounded: ClassVar = ("gone",)
     known: dict[LifecycleKey, Known] = {}
     held: dict[Holder, dict[LifecycleKey, None]] = {}
     """Of each holder, what it holds."""
@@ -571,7 +573,7 @@ class OrderPass:
         gone = self.state.gone
         gone[key] = None
         if len(gone) > GONE_KEPT:
-            del gone[next(iter(gone))]
+            forget_oldest(gone)
 
     def _void(self, event: Event) -> None:
         """A settlement had no effect, or nobody knows: what it named is not known to be back."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest, forget_oldest, ordered
 from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
@@ -71,8 +73,10 @@ class LeftOut(msgspec.Struct, array_like=True):
         return (self.last.dtag or 0) < dtag < (self.event.dtag or 0)
 
 
-class Tags(msgspec.Struct):
+class Tags(msgspec.Struct, ForgetsOldest):
     """The tags of one channel: the latest delivery and poll, and those not settled."""
+
+    bounded: ClassVar = ("settled", "polls")
 
     last: dict[str, Event] = {}
     open: dict[int, Event] = {}
@@ -132,11 +136,13 @@ class DeliveryTags(ChannelProperty[Tags]):
 
     def rest(self, state: Tags) -> None:
         if state.settled:
-            state.resting, state.settled = zlib.compress(_pack(state.settled), 1), {}
+            state.resting = zlib.compress(_pack(state.settled), 1)
+            state.settled.clear()
 
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         if state.resting:
-            state.settled, state.resting = _unpack(zlib.decompress(state.resting)), b""
+            state.settled = ordered(_unpack(zlib.decompress(state.resting)))
+            state.resting = b""
         for twice in state.twice:
             twice.take(event)
         if event.ev == "ch_close":
@@ -172,7 +178,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             state.n_polls += 1
             state.polls[state.n_polls] = event.op
             if len(state.polls) > SETTLED_KEPT:
-                del state.polls[next(iter(state.polls))]
+                forget_oldest(state.polls)
         elif event.ph in ("ok", "fail"):
             poll = next((n for n, op in state.polls.items() if op == event.op), None)
             if poll is not None:
@@ -195,7 +201,8 @@ class DeliveryTags(ChannelProperty[Tags]):
         if last is not None and dtag <= (last.dtag or 0) and self._anew(state, event):
             last = None
             tally.untestable += 1
-            state.last, state.open, state.settled = {}, {}, {}
+            state.last, state.open = {}, {}
+            state.settled.clear()
         state.last[kind] = event
         if event.ev == "deliver":
             state.asked.pop(event.ctag, None)
@@ -247,7 +254,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             if (given := state.open.pop(d, None)) is not None:
                 state.settled[d] = given, event
         while len(state.settled) > SETTLED_KEPT:
-            del state.settled[next(iter(state.settled))]
+            forget_oldest(state.settled)
 
     def _void(self, state: Tags, outcome: Event, tally: CaseCounts) -> None:
         """A settlement had no effect, or nobody knows."""

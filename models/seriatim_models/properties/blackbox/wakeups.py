@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 import msgspec
 
+from seriatim_models.history.bounded import ForgetsOldest
 from seriatim_models.history.complete import EXACT, SETTLES
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import Finding, ProfileValue, Verdict, undecided
@@ -44,8 +46,10 @@ class Waiter(msgspec.Struct, array_like=True):
     holds: int = 0
 
 
-class Idle(msgspec.Struct):
+class Idle(msgspec.Struct, ForgetsOldest):
     """One queue: what was never handed out, and who waits."""
+
+    bounded: ClassVar = ("early",)
 
     unread: dict[str, Event] = {}
     consumers: dict[ConsumerKey, Waiter] = {}
