@@ -432,6 +432,30 @@ def test_what_is_done_with_takes_sixteen_bytes() -> None:
     ]
 
 
+@pytest.mark.parametrize("make", [rows_of_events, of_columns, coded])
+def test_what_is_settled_by_handing_it_out_is_regular(make: Make) -> None:
+    """Once, and to whoever gets it at last; a second time is a duplicate."""
+    r = Recording()
+    for n in range(6):
+        r.publish(f"m{n}")
+        if n % 2:
+            r.deliver(f"m{n}", "b")
+            r.settle("nack", f"m{n}", by="b", requeue=True)
+        r.deliver(f"m{n}", autoack=True, redelivered=n % 2 > 0)
+    for cuts in ((), (4, 9), range(len(r.events))):
+        found, _ = prefiltered(r.events, cuts, make)
+        assert not len(found.irregular)
+        assert found.counted.acquisitions == 9
+        assert found.counted.settled_at_once == 6
+        assert judged(r.events, cuts, make) == row_based(r.events)
+    assert row_based(r.events)[2].n_tested == 3
+    r.deliver("m0", "b", autoack=True, redelivered=True)
+    again, _ = prefiltered(r.events, (), make)
+    assert again.irregular.tolist() == text_hashes(["m0"])[0].tolist()
+    assert judged(r.events, (), make) == row_based(r.events)
+    assert row_based(r.events)[0].verdict is Verdict.VIOLATED
+
+
 @pytest.mark.parametrize("ev", ["deliver", "ack", "publish", "return"])
 def test_who_comes_back_is_irregular_and_no_longer_counted(ev: str) -> None:
     events = one_after_another(300)

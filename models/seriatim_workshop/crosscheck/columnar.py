@@ -4,10 +4,11 @@
 
 A history is one of a right or a faulty simulated system; into every second one the scene of a known violation is put,
 of each kind in turn. Then a few events are dropped, doubled, swapped, or given another flag, holder, message, tag or
-time, or a field that makes a case of a rare property. Each history is judged event by event, by the columnar evaluator,
-and every K-th also as chunk files, by the tasks that Spark runs, and as a stream, whose state is saved and loaded anew
-between its parts. At the end it is printed in how many histories each
-property was violated. A property that was violated in none was not compared where it matters: that fails too.
+time, or a field that makes a case of a rare property; in every seventh history some clients use auto-ack.
+Each history is judged event by event, by the columnar evaluator, and every K-th also as chunk files, by the tasks that
+Spark runs, and as a stream, whose state is saved and loaded anew between its parts. At the end it is printed in how
+many histories each property was violated. A property that was violated in none was not compared where it matters: that
+fails too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history import Event, table
-from seriatim_models.history.complete import complete
+from seriatim_models.history.complete import SETTLES, complete
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
@@ -36,6 +37,7 @@ from seriatim_models.pipeline.stream.run_columns import RunColumns, SavedColumns
 from seriatim_models.pipeline.synthetic.injected import KINDS, ViolationKind, scene
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.columnar.evaluator import judge
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 from seriatim_workshop.right.faults import FAULTS as PLANTED
@@ -123,6 +125,18 @@ def inject(events: list[Event], kind: ViolationKind, chance: random.Random) -> N
     events[at:] = moved + [_change(e, t=None if e.t is None else e.t + later) for e in events[at:]]
 
 
+def settle_at_once(events: list[Event], chance: random.Random) -> list[Event]:
+    """The same with auto-ack on some connections: handing out settles, and no settlement is sent."""
+    given = sorted({e.conn for e in events if e.ev in ACQUIRES})
+    chosen = {conn for conn in given if chance.random() < 0.5}
+    taking = ACQUIRES | {"consume"}
+    return [
+        _change(e, autoack=True) if e.conn in chosen and e.ev in taking else e
+        for e in events
+        if e.conn not in chosen or e.ev not in SETTLES
+    ]
+
+
 def history(seed: int) -> list[Event]:
     """The completed history of a seed."""
     chance = random.Random(seed)
@@ -141,6 +155,8 @@ def history(seed: int) -> list[Event]:
         if seed % 3:  # as if recorded inside the broker
             events = [_change(e, lvl="broker") for e in events]
     events = events[:EVENTS_MAX]
+    if seed % 7 == 0:
+        events = settle_at_once(events, chance)
     if seed % 2:
         inject(events, KINDS[seed // 2 % len(KINDS)], chance)
     for _ in range(chance.randrange(MUTATIONS_MAX + 1)):

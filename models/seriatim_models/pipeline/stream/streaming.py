@@ -62,7 +62,7 @@ from seriatim_models.pipeline.session import frame
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/11"
+SCHEMA = "seriatim-stream/12"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20

@@ -48,8 +48,8 @@ class OneHolder(LifecycleProperty):
     scope = "message"
 
     def regular_cases(self, counted: RegularCounts) -> tuple[int, int]:
-        """Every delivery is a case: those with auto-ack, or with a position, are irregular."""
-        return counted.acquisitions, 0
+        """Every delivery that has to be settled is a case: those with a position are irregular."""
+        return counted.acquisitions - counted.settled_at_once, 0
 
     def settled_cases(self, birth: Birth, steps: Sequence[Step]) -> tuple[int, int]:
         """Its first delivery, if somebody had to settle it."""

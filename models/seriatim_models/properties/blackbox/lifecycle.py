@@ -450,6 +450,8 @@ class RegularCounts(NamedTuple):
     acquisitions: int
     undecided_flags: int
     """Of these, the ones whose redelivered flag is not known or decides nothing."""
+    settled_at_once: int
+    """Of these, the ones that settled their message (auto-ack)."""
     confirmed_settled: int
     """Messages that were confirmed and settled."""
     confirmed_open: int

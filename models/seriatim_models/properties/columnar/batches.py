@@ -115,7 +115,7 @@ def _kinds(batch: pa.RecordBatch, ev: Coded, exact: Bools, q_some: Bools, m_some
     kind[publish & ph.among("fail")] = REFUSED
     acquired = ev.among(*ACQUIRES) & m_some & ~ph.among("invoke", "fail")
     kind[acquired] = ACQUIRED
-    kind[acquired & (coded(batch, "autoack").among(True) | present(batch, "pos") | ~q_some)] = OTHER
+    kind[acquired & (present(batch, "pos") | ~q_some)] = OTHER
     worker = np.asarray(column_of(batch, "ch").is_null())
     kind[acquired & ev.among("get") & worker] = OTHER
     lone = np.asarray(column_of(batch, "op").is_null())
@@ -185,8 +185,11 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     ms = column_of(batch, "ms")
     listed: Ints = np.asarray(pc.fill_null(pc.list_value_length(ms), 0)).astype(np.int64)
     counts = np.where(kind < 0, 0, np.where(settles, listed, 1))
+    counts[(kind == ACQUIRED) & flags(column_of(batch, "autoack"), False)] = 2
     of = np.repeat(np.arange(len(batch)), counts)
     rows_listed = settles[of]
+    kinds = kind[of].astype(np.int8)
+    kinds[1:][(of[1:] == of[:-1]) & ~rows_listed[1:]] = SETTLED  # by the delivery itself
     those = texts(ms.flatten())
     wanted = np.repeat(settles & (kind >= 0), listed)
     first, second = np.empty(len(of), np.uint64), np.empty(len(of), np.uint64)
@@ -207,7 +210,7 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     of_queue = text_hashes(q.values)[0]
     rows = Rows(
         places[of],
-        kind[of].astype(np.int8),
+        kinds,
         first,
         lifecycle_hashes(second, of_queue[q.codes[of]]),
         by[of],

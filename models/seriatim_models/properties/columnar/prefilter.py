@@ -9,7 +9,8 @@ and whether it was confirmed (`LifecycleProperty.regular_cases`). Exactly then a
 - its first delivery is not marked redelivered, every later one is, or it is not known; a first one may be marked if a
   channel or connection was ending since the publish, which may have had the message unseen;
 - before every later delivery its holder released it or was seen to end, and no lines were lost between the two;
-- only its holder releases it or settles it, once, and nothing follows the settlement but the publish's confirmation.
+- only its holder releases it or settles it, once, or handing it out does (auto-ack), and nothing follows the
+  settlement but the publish's confirmation.
 
 One that is not yet settled at the end is regular too, unless it was confirmed and some queue was drained: it might be
 lost. Where a settlement failed, or its outcome is unknown, and it does not say of which messages it was, no message is
@@ -73,9 +74,11 @@ from seriatim_models.properties.columnar.rows import (
 )
 
 FAR = 2**62
+NEVER_HELD = -1
+"""Since when a settled message was held, if it was settled by being handed out."""
 GONE = -1
 """The state of a row that is no longer open."""
-MOST = 2**15 - 1
+MOST = 2**14 - 1
 """Acquisitions of one message that its counts have room for; with more it is irregular."""
 BATCH = 50_000
 """Events that the row-based form summarises at a time."""
@@ -87,7 +90,7 @@ OPEN = np.dtype(
     [
         ("lifecycle", np.uint64),
         ("begun", np.int64),  # the place of its publish
-        ("since", np.int64),  # the place of the last acquisition, or else of the publish
+        ("since", np.int64),  # the place of the last acquisition or else publish; `NEVER_HELD`
         ("by", np.int32),
         ("count", np.uint16),
         ("unknown", np.uint16),  # acquisitions whose flag says nothing
@@ -97,12 +100,14 @@ OPEN = np.dtype(
     align=True,
 )
 
-# A finished message's word: half of its lifecycle's hash, two flags and two counts.
+# A finished message's word: half of its lifecycle's hash, three flags and two counts.
 _LIFE = np.uint64(0xFFFFFFFF00000000)
 _BACK = np.uint64(1 << 31)
 """Its counts were taken back: it turned out to be irregular."""
 _CONFIRMED = np.uint64(1 << 30)
-_UNKNOWN_AT = np.uint64(15)
+_AT_ONCE = np.uint64(1 << 29)
+"""It was settled by being handed out."""
+_UNKNOWN_AT = np.uint64(14)
 _COUNT = np.uint64(MOST)
 _WHOLE = np.uint64(2**64 - 1)
 
@@ -485,7 +490,8 @@ class Prefilter:
         # Of each message its last step in the batch, and its counts.
         last = np.append(first[1:], True)[: len(of)]
         at = of[last]
-        now["state"][at], now["by"][at], now["since"][at] = kind[last], by[last], since[last]
+        now["state"][at], now["by"][at] = kind[last], by[last]
+        now["since"][at] = np.where((kind == SETTLED) & (since == n), NEVER_HELD, since)[last]
         count = now["count"] + np.bincount(of[acquired], minlength=len(now))
         unknown = np.bincount(of[acquired & ((flag == -1) | marked)], minlength=len(now))
         bad |= count > MOST
@@ -566,7 +572,7 @@ class Prefilter:
         kept = self._kept
         drained = self._drained()
         irregular = self._irregular_if(drained)
-        count = unknown = safe = left = 0
+        count = unknown = at_once = safe = left = 0
         if self.voids:
             self._opens, self._finished = _Opens(), _SortedRuns()
         for run in self._opens.runs:
@@ -580,11 +586,13 @@ class Prefilter:
             words = run.kept[(run.kept & _BACK) == 0]
             count += int((words & _COUNT).sum())
             unknown += int(((words >> _UNKNOWN_AT) & _COUNT).sum())
+            at_once += int(np.count_nonzero(words & _AT_ONCE))
             safe += int(np.count_nonzero(words & _CONFIRMED))
         return Prefiltered(
             counted=RegularCounts(
                 acquisitions=count,
                 undecided_flags=unknown,
+                settled_at_once=at_once,
                 confirmed_settled=safe,
                 confirmed_open=left,
             ),
@@ -601,6 +609,7 @@ class Prefilter:
 def _words(now: Entries) -> Hashes:
     counts = now["count"].astype(np.uint64) | (now["unknown"].astype(np.uint64) << _UNKNOWN_AT)
     flags = np.where(now["confirmed"], _CONFIRMED, np.uint64(0))
+    flags |= np.where(now["since"] == NEVER_HELD, _AT_ONCE, np.uint64(0))
     found: Hashes = (now["lifecycle"] & _LIFE) | counts | flags
     return found
 

@@ -1,7 +1,8 @@
 """What events say of messages, as rows of whole numbers: the input of the pre-filter.
 
-An event is about the messages it names: an acknowledgement of five is five rows. Names become hashes of 64 bits, the
-same in every process, so that messages can be divided among processes by them.
+An event is about the messages it names: an acknowledgement of five is five rows, and a delivery that settles its
+message (auto-ack) two of that one. Names become hashes of 64 bits, the same in every process, so that messages can be
+divided among processes by them.
 
 A message has two hashes that are made independently: one of its name, and one of its queue and name together. Rows
 that agree in the first are one message's, and the pre-filter clears only what agrees in the second as well. So two
@@ -211,12 +212,11 @@ def _kind(event: Event) -> int:
     if ev in ACQUIRES:
         if not acquires(event):
             return -1
-        # Handing it out settles it, or takes nothing away: either is no step of a regular message.
+        # Of a log handing it out takes nothing away, which is no step of a regular message.
         # Without a queue it may be one of two. And polls by workers without channels are counted one by one, see
         # `conservation.Traffic.polls`.
         poll = ev == "get" and event.ch is None
-        settles = event.autoack or event.pos is not None
-        return OTHER if poll or settles or not event.q else ACQUIRED
+        return OTHER if poll or event.pos is not None or not event.q else ACQUIRED
     if ev in SETTLES:
         if event.ph in ("fail", "info"):
             return OTHER
@@ -260,13 +260,15 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
         flag = -1 if event.redelivered is None else int(event.redelivered)
         if event.redelivered and event.lvl in EXACT:
             flag = SURELY
+        steps = (ACQUIRED, SETTLED) if kind == ACQUIRED and event.autoack else (kind,)
         for m in (event.ms or ()) if settles else (event.m,):
-            n.append(place)
-            kinds.append(kind)
-            messages.append(m)
-            names.append(event.q)
-            by.append(who)
-            redelivered.append(flag)
+            for step in steps:
+                n.append(place)
+                kinds.append(step)
+                messages.append(m)
+                names.append(event.q)
+                by.append(who)
+                redelivered.append(flag)
     vocabulary = {q: k for k, q in enumerate(dict.fromkeys(names))}
     first, second = text_hashes(messages)
     of_queue = text_hashes(list(vocabulary))[0]
