@@ -385,3 +385,99 @@ def test_a_token_that_no_test_replays_fails_the_session(tmp_path: Path) -> None:
 def test_a_check_of_a_real_function_has_the_same_answer() -> None:
     with pytest.raises(Exception, match="cannot be called"):
         check("test_counter.py::test_racy")  # type: ignore[arg-type]  # the mistake
+
+
+READING = """
+import sys
+import threading
+
+
+def run(*bodies):
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_asks():
+    run(lambda: input("name? "))
+
+
+def test_reads_a_line():
+    run(lambda: sys.stdin.readline())
+
+
+def test_reads_all():
+    def read():
+        for _line in sys.stdin:
+            pass
+
+    run(read)
+
+
+def test_looks_at_it():
+    run(lambda: sys.stdin.closed, lambda: sys.stdin.encoding)
+"""
+
+
+@pytest.mark.parametrize("name", ["asks", "reads_a_line", "reads_all"])
+def test_what_a_user_types_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`input` was an EOFError of the program's own, and on a terminal a wait for what nobody would type."""
+    (tmp_path / "test_reads.py").write_text(READING)
+    assert run(["check", f"{tmp_path}/test_reads.py::test_{name}"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert (
+        "no schedule controls it. Put a stub in its place in the test (at test_reads.py:" in error
+    )
+
+
+def test_the_standard_input_may_be_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "test_reads.py").write_text(READING)
+    assert run(["check", f"{tmp_path}/test_reads.py::test_looks_at_it"]) == 0
+
+
+SCRIPT = """
+import sys
+import threading
+
+
+def test_script():
+    thread = threading.Thread(target=print)
+    thread.start()
+    thread.join()
+
+
+"""
+UNDER_MAIN = 'is put under `if __name__ == "__main__":`'
+SCRIPTS = {
+    "sys.exit(test_script())": ":12: SystemExit;",
+    "import argparse; argparse.ArgumentParser().parse_args(['x'])": "SystemExit: 2",
+    "name = input()": "builtins.input is outside the model",
+    "import unittest; unittest.main(argv=['x'])": "when the module is imported",
+}
+
+
+@pytest.mark.parametrize("last", SCRIPTS)
+def test_a_script_without_a_guard_is_one_sentence(
+    last: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that ends itself behind its threads was a violation: SystemExit, with a schedule."""
+    (tmp_path / "script.py").write_text(SCRIPT + last + "\n")
+    assert run(["check", f"{tmp_path}/script.py"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert SCRIPTS[last] in error
+    assert UNDER_MAIN in error
+
+
+def test_pytest_collects_no_script_and_says_why(tmp_path: Path) -> None:
+    """It was a traceback of pytest's own, INTERNALERROR."""
+    (tmp_path / "test_script.py").write_text(SCRIPT + "sys.exit(test_script())\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--explore"]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert UNDER_MAIN in " ".join(ran.stdout.split())
+    assert "Traceback" not in ran.stdout + ran.stderr
+    assert "INTERNALERROR" not in ran.stdout + ran.stderr

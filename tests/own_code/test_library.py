@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.own_code import (
+    class_checks,
     going_through,
     handed_on,
     in_use,
@@ -23,7 +24,15 @@ from seriatim_models.explorer.python.called_back import ORDERING
 EXPECTED = {"right": "ok", "wrong": "violated", "withheld": "inconclusive"}
 PROGRAMS = [
     getattr(module, name)
-    for module in (library, going_through, handed_on, looked_into, written_in_python, in_use)
+    for module in (
+        library,
+        going_through,
+        handed_on,
+        looked_into,
+        written_in_python,
+        in_use,
+        class_checks,
+    )
     for name in sorted(vars(module))
     if name.partition("_")[0] in EXPECTED
 ]

@@ -32,7 +32,7 @@ import inspect
 import os
 import sys
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -83,6 +83,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             file=sys.stderr,
         )
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A module that ends the process when it is imported is not collected; pytest itself would end with a traceback."""
+    try:
+        return (yield)
+    except SystemExit as error:
+        if not collector.config.getoption("--explore", False):
+            raise
+        from seriatim_models.explorer.python.program import import_failed
+
+        return pytest.CollectReport(collector.nodeid, "failed", import_failed(error), [])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -44,6 +44,7 @@ DEBUGGER = "the counterexample, which shows each step,"
 POOL = "ThreadPoolExecutor of concurrent.futures"
 SIGNAL = "a call of the handler by the program"
 DATABASE = "a dict that stands for the database"
+INPUT = "an argument of the program"
 NETWORK = "an object of the host that stands for the other side"
 
 INSTEAD: tuple[tuple[Any, str, str], ...] = (
@@ -95,7 +96,7 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (socket, "getaddrinfo", NETWORK),
     *((socket.socket, name, NETWORK) for name in (
         "__init__", "accept", "connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto")),
-    (builtins, "input", "an argument of the program"),
+    (builtins, "input", INPUT),
 )  # fmt: skip
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -192,7 +193,7 @@ def refusal(what: str, instead: str, frame: FrameType | None) -> OutsideModel:
             )
         elif instead is POOL:
             advice += f", or use a {POOL}"
-        elif instead not in (PROCESS, NETWORK, SIGNAL, DATABASE):
+        elif instead not in (PROCESS, NETWORK, SIGNAL, DATABASE, INPUT):
             name = _user(frame)
             advice += f", or have {name} observed: --module {name}" if name else ""
     error = OutsideModel(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import collections
+import functools
 import sys
 import types
 import warnings
 from pathlib import Path
 from typing import Any
 
-from seriatim_models.explorer.model.guard import HARNESS
+from seriatim_models.explorer.model.guard import HARNESS, line_of
+from seriatim_models.explorer.python.rewrite import Site, number_of
 
 
 def caller(level: int = 1) -> types.FrameType | None:
@@ -22,6 +24,17 @@ def caller(level: int = 1) -> types.FrameType | None:
                 return frame
         frame = frame.f_back
     return None
+
+
+def site_of_caller() -> int:
+    """The number of the innermost line of the program."""
+    found = line_of(sys._getframe(1))
+    return 0 if found is None else _numbered(*found)
+
+
+@functools.cache
+def _numbered(path: str, line: int, function: str) -> int:
+    return number_of(Site(path, line, function))
 
 
 def warn(

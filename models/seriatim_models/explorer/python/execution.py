@@ -182,6 +182,8 @@ class PythonExecution(Execution):
     """Whether attributes of classes and modules are places in this round."""
     rounds: LoopRounds | None
     """What decides whether a round of a loop changes anything; None if no loop is known that waits."""
+    answers: ObjectRecord | None
+    """The place of what abstract classes keep of the answers of a `__subclasshook__`; None if no class has one."""
 
     stored_outside: list[tuple[types.ModuleType, str, object]]
     """What the program has put into modules that all executions share: module, name, and what was there."""
@@ -189,6 +191,7 @@ class PythonExecution(Execution):
     steps_show_all_state = False  # a loop may count in what no other thread sees
 
     __slots__ = (
+        "answers",
         "at",
         "at_exit",
         "budget",
@@ -272,7 +275,7 @@ class PythonExecution(Execution):
         self.coroutines: list[tuple[Any, int]] = []
         """Each coroutine that was made, and where."""
         self.failed_futures: list[Any] = []
-        self.loops, self.stored_outside = list[Any](), []
+        self.loops, self.stored_outside, self.answers = list[Any](), [], None
         super().__init__(*args, **kwargs)
         self.search: Search = self.program.search  # type: ignore[attr-defined]
         promoted = self.search.promoted
@@ -298,6 +301,7 @@ class PythonExecution(Execution):
             record.places.clear()
             record.owner = None
         self.files.obj = self.module_names.obj = None
+        self.answers = None
         del self.world
         for kept in (
             self.coroutines, self.failed_futures, self.loops, self.records, self.heads, self.looking, self.importing,

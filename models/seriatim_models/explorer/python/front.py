@@ -231,6 +231,7 @@ def _promoted(
         raise OutsideModel(
             "code that is not observed has asked the real asyncio for its event loop: name its module in modules="
         )
+    _limited(result, seconds)
     made = summed(result, search, rounds, time.perf_counter() - started)
     if result.counterexample is not None:
         made.counterexample = _completed(result.counterexample, target, search, sources)
@@ -244,7 +245,10 @@ def _searched(
     until: float | None,
     options: dict[str, Any],
 ) -> Result:
-    """One round: every schedule, or what the strategy picks; `sampling` as the module says. Ends at a time, `until`."""
+    """One round: every schedule, or what the strategy picks; `sampling` as the module says. Ends at a time, `until`.
+
+    Each search begins with some executions whatever its time is, so where they are long none is begun that has no time.
+    """
 
     def search(by: Strategy | None, most: int | None = None) -> Result:
         share = 1.0 if most is None else OF_THE_TIME
@@ -252,14 +256,30 @@ def _searched(
         bound = options if most is None else {**options, "max_executions": most, "jobs": 1}
         return explore_program(program, by, seconds=left, attributes=False, **bound)
 
+    def over() -> bool:
+        return until is not None and time.perf_counter() >= until
+
     if sampling and (strategy is None or isinstance(strategy, Dpor)):
         first = search(strategy, SOON)
-        if first.verdict == "violated" or first.exhausted:
+        if first.verdict == "violated" or first.exhausted or over():
             return first
         some = search(Pos(), SAMPLED)
         if some.verdict == "violated":
             return some
+        if over():
+            return first
     return search(strategy)
+
+
+def _limited(result: Result, seconds: float | None) -> None:
+    """Let a result name the time that was asked for, and not the part of it that its last search was given."""
+    given = result.bounds.get("seconds")
+    if given is None or seconds is None:
+        return
+    result.bounds["seconds"] = seconds
+    for name in ("why", "untested"):
+        text = getattr(result, name)
+        setattr(result, name, text.replace(f"seconds={given}", f"seconds={seconds:g}"))
 
 
 @contextmanager

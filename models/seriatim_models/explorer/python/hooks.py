@@ -24,6 +24,7 @@ from seriatim_models.explorer.python.accesses import (
 )
 from seriatim_models.explorer.python.called_back import with_lookups
 from seriatim_models.explorer.python.calls import call
+from seriatim_models.explorer.python.class_checks import HOOK, observe_hook
 from seriatim_models.explorer.python.containers import (
     binary,
     compare,
@@ -103,6 +104,8 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
         if special.startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
             type.__setattr__(kind, special, _announcing(getattr(value, "__func__", value)))
     ex = now.execution
+    if ex is not None and HOOK in vars(kind):
+        observe_hook(ex, kind)
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
         ex.need(LIFETIMES, 0)
     return kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seriatim_models.explorer.python.accesses import get, library
+from seriatim_models.explorer.python.class_checks import is_instance
 from seriatim_models.explorer.python.containers import read
 from seriatim_models.explorer.python.places import INSTANCE, kind_of
 
@@ -64,7 +65,7 @@ def match_class(subject: Any, kind: Any, positional: int, named: tuple[str, ...]
     """The attributes that a class pattern looks at, each read by an operation of its own."""
     if not isinstance(kind, type):
         raise TypeError("called match pattern must be a class")
-    if not isinstance(subject, kind):
+    if not is_instance(subject, kind):
         return None
     names: list[str] = []
     values: list[Any] = []

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from seriatim_models.explorer.errors import ExplorerError, Misuse, SkippedTest
+from seriatim_models.explorer.errors import ExplorerError, Misuse, OutsideModel, SkippedTest
 from seriatim_models.explorer.model.execution import refuse_unstarted
 from seriatim_models.explorer.model.guard import HARNESS
 from seriatim_models.explorer.model.world import World
@@ -43,6 +43,7 @@ SKIPS = {
 }
 """Exceptions with which a test says that it is not meant for this machine, or for what was drawn; pytest gives its own
 that module."""
+UNDER_MAIN = 'what a script does when it is run, and no test needs, is put under `if __name__ == "__main__":`'
 SELDOM = 1000
 """Executions between two where it is not."""
 
@@ -166,6 +167,12 @@ def _said(error: BaseException) -> str:
     return f"{where}{type(error).__name__}{': ' * bool(text)}{text}"
 
 
+def import_failed(error: BaseException) -> str:
+    """Why the module of a test cannot be imported; of a script that ends itself, what to do about it."""
+    advice = f"; {UNDER_MAIN}" if isinstance(error, SystemExit) else ""
+    return f"the module of the test cannot be imported: {_said(error)}{advice}"
+
+
 class PythonProgram:
     """A program for `explorer.explore`: every call of it sets up one execution."""
 
@@ -197,17 +204,21 @@ class PythonProgram:
         """The module of the test, run anew.
 
         Raises `Misuse` if it fails before it has started a thread: no schedule is at fault, and the test did not begin.
+        So it does of a script that ends itself, and of one that the explorer refuses `OutsideModel`.
         """
         try:
             with _as_imported():
                 return self.sandbox.load(ex, self.target.module)
+        except OutsideModel as error:
+            raise OutsideModel(f"{error}, when the module is imported: {UNDER_MAIN}") from error
         except ExplorerError:
             raise
         except (Exception, SystemExit) as error:
-            begun = len(ex.heads) > 1 and not isinstance(error, ImportError)
+            script = isinstance(error, SystemExit)
+            begun = len(ex.heads) > 1 and not isinstance(error, ImportError) and not script
             if begun or not SKIPS.isdisjoint(bases(type(error))):
                 raise
-            raise Misuse(f"the module of the test cannot be imported: {_said(error)}") from error
+            raise Misuse(import_failed(error)) from error
 
     def _skipped(self, skip: BaseException) -> Misuse:
         """What is raised for a test that skips itself: under one schedule and not under another says nothing."""

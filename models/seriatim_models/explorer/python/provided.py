@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from seriatim_models.explorer.errors import OutsideModel
-from seriatim_models.explorer.model.guard import line_of
+from seriatim_models.explorer.model.guard import INPUT, refusal
 from seriatim_models.explorer.python.accesses import MARK, library, now
+from seriatim_models.explorer.python.callers import site_of_caller
 from seriatim_models.explorer.python.execution import (
     BROUGHT,
     MODULES_LOOKED_INTO,
@@ -39,7 +40,7 @@ from seriatim_models.explorer.python.lifetimes import Finalizer, WeakReference, 
 from seriatim_models.explorer.python.made_methods import observe_dataclasses
 from seriatim_models.explorer.python.places import CONTENTS, OF_EXECUTION, ObjectRecord, where
 from seriatim_models.explorer.python.primitives import Empty, SimpleQueue, here
-from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Site, number_of
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 from seriatim_models.explorer.python.threads import (
     observed_classes,
     thread_module,
@@ -286,7 +287,7 @@ class ModulesOfProgram(Modules):
         ex = now.execution
         if ex is not None and len(ex.heads) > 1:
             ex.need(MODULES_LOOKED_INTO, 0)
-            ex.touch_module(str(name), write, _site_of_caller())
+            ex.touch_module(str(name), write, site_of_caller())
 
     def _named(self, site: int = 0) -> dict[str, Any]:
         """All that there is, read in one operation."""
@@ -295,7 +296,7 @@ class ModulesOfProgram(Modules):
             return {name: Modules.__getitem__(self, name) for name in Modules.__iter__(self)}
         if len(ex.heads) > 1 and (thread := ex.current) is not None:
             ex.need(MODULES_LOOKED_INTO, 0)
-            ex.touch(thread, ex.module_names, CONTENTS, False, site or _site_of_caller())
+            ex.touch(thread, ex.module_names, CONTENTS, False, site or site_of_caller())
         own = ex.modules
         return {
             name: own[name] if name in own else self._real(name) for name in Modules.__iter__(self)
@@ -413,12 +414,6 @@ class _ModuleIteration:
         return module if self._view == "values" else (name, module)
 
 
-def _site_of_caller() -> int:
-    """The number of the innermost line of the program."""
-    found = line_of(sys._getframe(1))
-    return 0 if found is None else number_of(Site(found[0], found[1], found[2]))
-
-
 OURS = str(Path(__file__).resolve().parent)
 
 
@@ -434,10 +429,30 @@ def _getframe(depth: int = 0) -> types.FrameType:
     raise ValueError("call stack is not deep enough")
 
 
+class NoInput:
+    """`sys.stdin` of an execution: the real one, from which nothing is read."""
+
+    __s_native__ = True
+    _reading = frozenset(("read", "readline", "readlines", "buffer", "__iter__", "__next__"))
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._reading:
+            raise refusal(f"sys.stdin.{name}", INPUT, sys._getframe(1))
+        return getattr(self._real, name)
+
+    def __iter__(self) -> Iterator[str]:
+        raise refusal("sys.stdin", INPUT, sys._getframe(1))
+
+
 def sys_module(ex: PythonExecution) -> types.ModuleType:
     """`sys` for one execution; the sandbox adds its modules."""
     copy = _copied(sys)
-    copy.__dict__.update(_getframe=_getframe, meta_path=list(sys.meta_path))
+    copy.__dict__.update(
+        _getframe=_getframe, meta_path=list(sys.meta_path), stdin=NoInput(sys.stdin)
+    )
     # What a program sets in it (`sys.stdout`) is a global as that of an observed module.
     copy.__dict__[MODULE_TOKEN] = ObjectRecord(copy, "global sys", OF_EXECUTION, 3, True, None)
     return copy

@@ -26,10 +26,11 @@ from typing import Any
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import Misuse, OutsideModel
-from seriatim_models.explorer.model.guard import lifted
+from seriatim_models.explorer.model.guard import INSTEAD, lifted, name_of, refusing
 from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.accesses import MARK, get, no_program, now, shows, touch_all
 from seriatim_models.explorer.python.calls import call
+from seriatim_models.explorer.python.class_checks import is_instance, is_subclass
 from seriatim_models.explorer.python.execution import (
     BROUGHT,
     LIFETIMES,
@@ -207,11 +208,18 @@ class Sandbox:
         self.builtins = {
             **vars(builtins),
             **HOOKS,
+            **{
+                name: refusing(name_of(owner, name), instead, getattr(owner, name))
+                for owner, name, instead in INSTEAD
+                if owner is builtins
+            },
             "__import__": self.import_,
             "print": swallowed,
             "breakpoint": no_breakpoint,
             "__build_class__": build_class,
             "id": stable_id,
+            "isinstance": is_instance,
+            "issubclass": is_subclass,
         }
         if LIFETIMES in search.promoted:
             self.builtins["__s_call__"] = bury_and_call

@@ -10,7 +10,7 @@ the schedule is unfair, and the program may be right; but no search can exhaust 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seriatim_models.explorer.trace.counterexample import Step
 
@@ -88,17 +88,25 @@ def _spinning(signs: list[tuple[str, str, str]]) -> Cycle | None:
 def longest_spin(log: Sequence[Step]) -> Cycle | None:
     """The longest run of steps in which one thread did the same over and over, wherever it is."""
     best: Cycle | None = None
+    repeated: list[int] = []
+    numbers: dict[tuple[str, str, str], int] = {}  # these are compared with each other very often
+    signs = [(s.thread, s.op, s.result) for s in log]
     for thread in dict.fromkeys(s.thread for s in log):
-        own = [(s.thread, s.op, s.result) for s in log if s.thread == thread]
+        own = [numbers.setdefault(sign, len(numbers)) for sign in signs if sign[0] == thread]
         for period in range(1, len(own) // SPINS + 1):
+            if best is not None and best.rounds >= len(own) // period:
+                break  # so many rounds of so many steps there cannot be
             same = 0
             for k in range(period, len(own)):
                 same = same + 1 if own[k] == own[k - period] else 0
                 rounds = same // period + 1
                 if rounds >= SPINS and (best is None or rounds > best.rounds):
-                    result = _described(own[k - period + 1 : k + 1])
-                    best = Cycle(period, rounds, (thread,), result, False)
-    return best
+                    best = Cycle(period, rounds, (thread,), (), False)
+                    repeated = own[k - period + 1 : k + 1]
+    if best is None:
+        return None
+    known = list(numbers)
+    return replace(best, steps=_described([known[number] for number in repeated]))
 
 
 def _fair(signs: list[tuple[str, str, str]], enabled: Sequence[str]) -> Cycle | None:
