@@ -15,6 +15,7 @@ from tests.own_code import (
     in_use,
     library,
     looked_into,
+    read_by_c,
     written_in_python,
 )
 
@@ -32,6 +33,7 @@ PROGRAMS = [
         written_in_python,
         in_use,
         class_checks,
+        read_by_c,
     )
     for name in sorted(vars(module))
     if name.partition("_")[0] in EXPECTED

@@ -24,7 +24,12 @@ from typing import Any, NoReturn
 
 from seriatim_models.explorer.errors import NotObserved, OutsideModel
 from seriatim_models.explorer.model.operations import Thread
-from seriatim_models.explorer.python.execution import ABSENT, CLOSED_LAST, PythonExecution
+from seriatim_models.explorer.python.execution import (
+    ABSENT,
+    CLOSED_LAST,
+    PythonExecution,
+    of_library,
+)
 from seriatim_models.explorer.python.places import (
     CLASS,
     CONTAINER,
@@ -371,11 +376,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     kind = type(obj)
     is_a = member(kind, name)
     if is_a == OF_CLASS:
-        if obj.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
-            ex.search.unseen[f"{obj.__qualname__}.{name} is set at {where(site)}"] = None
-        if may_race(ex, f"class attribute {name}", site):
-            ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
-        _members.clear()
+        _before_store_into_class(ex, thread, obj, name, site)
     elif is_a == OF_MODULE:
         token = obj.__dict__.get(MODULE_TOKEN)
         if (
@@ -388,6 +389,8 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         ex.need(f"method {name} of an object", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
     elif is_a in (DATA, CACHED, OF_EXCEPTION):
+        if name in OF_A_CALL and kind is types.FunctionType:
+            _looked_up_by_c(ex, thread, f"{obj.__qualname__}.{name}", site)
         changed = [(record_of(ex, obj, site, True), name, True)]
         if ATTRIBUTE_NAMES in ex.search.promoted and changes_names(ex, obj, name):
             changed.append((changed[0][0], "__dict__", True))
@@ -399,6 +402,34 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         # Another object, or its own items, may be the same dict.
         what = f"all attributes of {label_of(obj, site)} are replaced at {where(site)}"
         ex.search.unseen[what] = None
+
+
+def _before_store_into_class(
+    ex: PythonExecution, thread: Thread, kind: Any, name: str, site: int
+) -> None:
+    """Announce that an attribute of a class is about to change."""
+    if kind.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
+        ex.search.unseen[f"{kind.__qualname__}.{name} is set at {where(site)}"] = None
+    if name.startswith("__") and name.endswith("__") and name not in SAID_BY_NAME:
+        _looked_up_by_c(ex, thread, f"{kind.__qualname__}.{name}", site)
+    if may_race(ex, f"class attribute {name}", site):
+        ex.touch(thread, record_of(ex, kind, site, True), name, True, site)
+    _members.clear()
+
+
+OF_A_CALL = ("__code__", "__defaults__", "__kwdefaults__")
+"""Attributes of a function that each call of it reads."""
+SAID_BY_NAME = ("__doc__", "__name__", "__qualname__", "__module__", "__annotations__", "__slots__")
+"""Special attributes of a class that no operator looks up."""
+
+
+def _looked_up_by_c(ex: PythonExecution, thread: Thread, what: str, site: int) -> None:
+    """Note a store into what operators and calls look up themselves, unless all others have ended before it."""
+    if of_library(site) or all(
+        other is thread or (other.done and ex.ordered(other, other.last - 1)) for other in ex.heads
+    ):
+        return
+    ex.search.unseen[f"{what} is set at {where(site)}, which operators and calls look up"] = None
 
 
 def _stored_outside(ex: PythonExecution, module: types.ModuleType, name: str, site: int) -> None:
@@ -501,17 +532,28 @@ def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> Non
     """
     direct = {id(operand) for operand in operands(obj)}
     for element in elements(obj):
-        if kind_of(type(element)) != CONTAINER or id(element) in direct:
+        names = _shown_inside(element)
+        if not names or id(element) in direct:
             continue
         record = ex.records.get(id(element))
         if record is None:
             continue
-        place = record.places.get(CONTENTS)
-        if place is not None and place.index >= 0:
-            what = f"{where(site)} reads {record.label} through another container, in one step"
-            ex.search.unseen[what] = None
-        else:
-            ex.touch(thread, record, CONTENTS, False, site)
+        for name in names:
+            place = record.places.get(name)
+            if place is not None and place.index >= 0:
+                what = f"{where(site)} reads {place.label} through another container, in one step"
+                ex.search.unseen[what] = None
+            else:
+                ex.touch(thread, record, name, False, site)
+
+
+def _shown_inside(element: Any) -> tuple[str, ...]:
+    """The places of an element that C code reads where it compares or shows what holds it."""
+    if kind_of(type(element)) == CONTAINER:
+        return (CONTENTS,)
+    if isinstance(element, types.SimpleNamespace):
+        return tuple(vars(element))
+    return shown_of(type(element)) if isinstance(element, BaseException) else ()
 
 
 def touch_contents(obj: Any, write: bool, site: int) -> None:
@@ -607,6 +649,7 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
     """Note an object whose special method is Python that was not rewritten."""
     method = getattr(type(obj), name, None)
     if not isinstance(method, types.FunctionType):
+        _attributes_in_c(obj, name, method, site)
         return
     if made_for_class(getattr(method, "__wrapped__", method)):
         library.read_deeply((obj,), site, divisible=True)
@@ -619,6 +662,37 @@ def unobserved_method(obj: Any, name: str, site: int) -> None:
         if ex is not None and thread is not None and (id(obj) in ex.records or len(ex.heads) > 1):
             record = record_of(ex, obj, site)
             ex.opaque(thread, record, f"{module}.{method.__qualname__}", site)
+
+
+def _attributes_in_c(obj: Any, name: str, method: Any, site: int) -> None:
+    """Announce what a special method of C reads of an object: all of a namespace, what the text of an error is of."""
+    ex, thread = running()
+    if ex is None or thread is None:
+        return
+    if isinstance(obj, types.SimpleNamespace):
+        if method is getattr(types.SimpleNamespace, name, None) is not getattr(object, name, None):
+            ex.need(ATTRIBUTE_NAMES, site)
+            library.read_deeply((obj,), site)
+    elif isinstance(obj, BaseException) and name in ("__str__", "__repr__"):
+        record = record_of(ex, obj, site, True)
+        ex.touch_all(thread, [(record, each, False) for each in shown_of(type(obj))], site)
+
+
+def shown_of(kind: Any) -> tuple[str, ...]:
+    """The attributes that C code keeps of an exception and that its text may be made of."""
+    return _kept_in_c(next(base for base in kind.__mro__ if not base.__flags__ & (1 << 9)))
+
+
+@functools.cache
+def _kept_in_c(kind: Any) -> tuple[str, ...]:
+    """The same of a class of C: one of a program is not kept longer than its execution."""
+    kept = {
+        name
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, C_ATTRIBUTES) and not name.startswith("__")
+    }
+    return tuple(sorted(kept))
 
 
 def shows(obj: Any, site: int) -> None:

@@ -97,6 +97,7 @@ from seriatim_models.explorer.python.places import (
     where,
     written_in_c,
 )
+from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 
 DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
 
@@ -379,7 +380,10 @@ def _in_context(
 
 def _by_methods(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
     """Announce what methods read by which a function of C looks at objects of Python."""
-    if function in SPECIAL_METHODS:
+    if function is format:
+        for obj in objects:
+            shows(obj, site)
+    elif function in SPECIAL_METHODS:
         for obj in objects:
             if kind_of(type(obj)) == INSTANCE:
                 unobserved_method(obj, SPECIAL_METHODS[function], site)
@@ -479,6 +483,8 @@ def _call_method(
         ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None
     if any(kind_of(type(obj)) in STATEFUL for obj in objects):
         touch_all(False, site, *objects, deep=name == "format")  # "".join(parts)
+    for obj in objects if name == "format" and isinstance(owner, str) else ():
+        shows(obj, site)
     return result_of(ex, function(*args, **kwargs), site)
 
 
@@ -525,6 +531,8 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):
         return kind(*map(library.plain, args), **kwargs)
+    if kind is types.ModuleType:
+        return _make_module(ex, *args, **kwargs)
     args = resumed(kind.__name__, args, site)
     if kind in GETTERS:
         ex.search.unseen[f"operator.{kind.__name__} at {where(site)}"] = None
@@ -550,6 +558,13 @@ def _initialized(kind: Any, initialize: Callable[..., Any], *args: Any, **kwargs
     made = kind.__new__(kind)
     initialize(made, *args, **kwargs)
     return made
+
+
+def _make_module(ex: PythonExecution, *args: Any, **kwargs: Any) -> types.ModuleType:
+    """A module of the program's own: what is set in it is a global as that of an observed one."""
+    module = types.ModuleType(*args, **kwargs)
+    vars(module)[MODULE_TOKEN] = ex.record(object(), f"global {module.__name__}", True)
+    return module
 
 
 GATHERING = (list, tuple, set, frozenset, dict, bytes, bytearray, collections.deque)

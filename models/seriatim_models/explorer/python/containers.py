@@ -177,6 +177,8 @@ def binary(name: str, left: Any, right: Any, site: int) -> Any:
             shows(shown, site)
         result = _operators[name](left, right)
         return result if now.execution is None else result_of(now.execution, result, site)
+    if name == "mod" and isinstance(left, str | bytes):
+        shows(right, site)
     return _operators[name](left, right)
 
 

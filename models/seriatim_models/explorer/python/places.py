@@ -128,7 +128,7 @@ def keeps_attributes(kind: type) -> bool:
     )
 
 
-STATELESS_BASES = (object, BaseException, types.GenericAlias)
+STATELESS_BASES = (object, BaseException, types.GenericAlias, types.SimpleNamespace)
 """Classes of C that keep nothing of their own which a program changes by their methods."""
 
 
