@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -27,6 +28,12 @@ TEXT_MAX = 2**24
 """Bytes of a text that a person writes: a profile, a description."""
 DEEP = "nested too deep"
 """What is wrong with a document for which the decoder's stack ends."""
+
+Fingerprint = tuple[int, int]
+"""By which a file that changed is known: its length in bytes, and the time of its last change in ns."""
+GONE: Fingerprint = (-1, -1)
+"""Of a file that is not there."""
+CHANGED = "changed while it was read"
 
 T = TypeVar("T")
 
@@ -78,6 +85,15 @@ def check_file(path: Path, error: Fault = BadFile) -> None:
         raise error(f"{path}: is a pipe, a socket or a device, not a file; copy what it gives")
 
 
+def fingerprint(path: str | Path) -> Fingerprint:
+    """That of the file now; `GONE` if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return GONE
+    return found.st_size, found.st_mtime_ns
+
+
 def read_whole(path: Path, most: int = DOCUMENT_MAX, error: Fault = BadFile) -> bytes:
     """The content of a file. Raises `error`."""
     check_file(path, error)
@@ -114,6 +130,27 @@ def read_document(
 ) -> T:
     """The JSON document in a file; `fault` says what a file without one is. Raises `error`."""
     return decoded(read_whole(path, most, error), type, f"{path}: {fault}", error)
+
+
+class _Sealed(msgspec.Struct):
+    """A line of a file that grows: the checksum of its result, and that."""
+
+    crc32: int
+    result: msgspec.Raw
+
+
+def sealed(result: object) -> bytes:
+    """A JSON line that holds a result, with its checksum: a byte that changed may leave it valid JSON."""
+    body = msgspec.json.encode(result)
+    return msgspec.json.encode(_Sealed(crc32(body), msgspec.Raw(body))) + b"\n"
+
+
+def unsealed(line: bytes, type: type[T], fault: str, error: Fault = BadFile) -> T:
+    """The result in a line that `sealed` made. Raises `error` as `decoded` does, and where the checksum is another."""
+    found = decoded(line, _Sealed, fault, error)
+    if found.crc32 != crc32(found.result):
+        raise error(f"{fault}: its checksum does not fit")
+    return decoded(bytes(found.result), type, fault, error)
 
 
 # Any: plain data and structs

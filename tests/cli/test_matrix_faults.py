@@ -19,7 +19,7 @@ from seriatim_models.cli import console
 from seriatim_models.cli.console import check_writable
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.matrix.systems import SYSTEMS
-from seriatim_models.matrix.work import Done, Journal, do, items
+from seriatim_models.matrix.work import Done, Journal, WrongJournal, do, items
 
 SMALL = ("matrix", "fair", "--depth", "0", "--jobs", "1")
 
@@ -173,6 +173,29 @@ def test_a_damaged_journal_is_left_as_it_is(run: Any) -> None:
     Path("journal").write_bytes(damaged)
     assert "journal: line 4 is damaged: " in run(*SMALL, "--journal", "journal").complaint
     assert Path("journal").read_bytes() == damaged
+
+
+def test_a_journal_that_is_valid_and_says_something_else_is_left_as_it_is(run: Any) -> None:
+    """A digit, a word: it was taken for what had been found."""
+    assert run(*SMALL, "--journal", "journal").code == 0
+    whole = Path("journal").read_bytes()
+    line = whole.split(b"\n")[1]
+    for said, other in (
+        (b'"executions":1', b'"executions":7'),
+        (b"true", b"null"),
+        (b"fair", b"fa1r"),
+    ):
+        if said not in line:
+            continue
+        Path("journal").write_bytes(whole.replace(line, line.replace(said, other)))
+        complaint = run(*SMALL, "--journal", "journal").complaint
+        assert "journal: line 2 is damaged: its checksum does not fit" in complaint
+    at = whole.index(b"\n") + 1
+    for n in range(at, at + len(line)):
+        damaged = whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :]
+        Path("journal").write_bytes(damaged)
+        with pytest.raises(WrongJournal):
+            Journal(Path("journal"), "fair", 0).read()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30])

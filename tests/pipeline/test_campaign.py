@@ -20,8 +20,14 @@ import pytest
 from seriatim_models.explorer import World
 from seriatim_models.explorer.model.world import ControlledLock
 from seriatim_models.pipeline import PipelineError
+from seriatim_models.pipeline.campaign.checkpoint import (
+    CheckpointLog,
+    append,
+    log_folder,
+    open_log,
+)
 from seriatim_models.pipeline.campaign.isolation import IsolatedWorker
-from seriatim_models.pipeline.campaign.items import SearchItem, Work, items
+from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem, Work, items
 from seriatim_models.pipeline.campaign.search import run_search
 from seriatim_models.programs import PROGRAMS
 from seriatim_models.programs.base import Program
@@ -193,6 +199,40 @@ def faults(spark: Any) -> Work:
     return work
 
 
+def test_a_result_in_the_log_that_says_something_else_is_none(tmp_path: Path) -> None:
+    """A byte of it that changed may leave it a result, of another verdict: it was taken for what had been found."""
+    log = CheckpointLog(tmp_path)
+    kept = ItemResult(id="a", item=SearchItem("immediate"), verdict="violated", complete=5)
+    with open_log(tmp_path) as file:
+        append(file, kept)
+    [path] = log_folder(tmp_path).iterdir()
+    whole = path.read_bytes()
+    assert list(log.new_results()) == [kept]
+    for n in range(len(whole) - 1):
+        path.write_bytes(whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :])
+        assert list(CheckpointLog(tmp_path).new_results()) == [], whole[n:]
+    path.write_bytes(whole.replace(b"violated", b"ok"))
+    assert list(CheckpointLog(tmp_path).new_results()) == []
+
+
+def test_tables_are_put_in_place_as_all_files_are(tmp_path: Path) -> None:
+    """A draft had a name of its own: it was left, and a link of that name was written through."""
+    from seriatim_models.pipeline.campaign.results import write_tables
+
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "results.parquet.new").symlink_to(victim)
+    write_tables(tmp_path, [], {})
+    assert victim.read_text() == "mine"
+    assert pq.read_table(tmp_path / "results.parquet").num_rows == 0
+    (tmp_path / "results.parquet.new").unlink()
+    (tmp_path / "bugs.parquet").unlink()
+    (tmp_path / "bugs.parquet").mkdir()
+    with pytest.raises(OSError, match="bugs"):
+        write_tables(tmp_path, [], {})
+    assert [path.name for path in tmp_path.iterdir() if ".new" in path.name] == []
+
+
 class TestOnSpark:
     pytestmark = spark_marks
 
@@ -200,7 +240,6 @@ class TestOnSpark:
     def test_a_campaign_goes_on_where_it_was(
         self, spark: Any, faults: Work, tmp_path: Path
     ) -> None:
-        from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog
         from seriatim_models.pipeline.campaign.results import SCHEMA
         from seriatim_models.pipeline.campaign.run import CampaignProgress, campaign
 

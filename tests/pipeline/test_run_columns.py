@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from seriatim_models.files import Fingerprint
 from seriatim_models.history import Event, table, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP
@@ -17,7 +18,6 @@ from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import columns, tables
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
-from seriatim_models.pipeline.audit.runs import Fingerprint
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import run_columns, run_state
 from seriatim_models.pipeline.stream.run_columns import RunColumns

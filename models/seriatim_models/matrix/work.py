@@ -22,7 +22,7 @@ import msgspec
 import seriatim
 import seriatim_models
 from seriatim_models.explorer.search.child_process import processes
-from seriatim_models.files import decoded, read_whole
+from seriatim_models.files import decoded, read_whole, sealed, unsealed
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe
 from seriatim_models.matrix.states import explore_path
@@ -299,7 +299,9 @@ def code_digest() -> str:
 
 
 class Journal:
-    """Results, a JSON line each, behind a header. Only the last line can be cut off, by a kill; it is done again."""
+    """Results, a JSON line with a checksum each, behind a header. Only the last line can be cut off, by a kill; it is
+    done again.
+    """
 
     def __init__(self, path: Path, system: str, depth: int, mutant: str = "") -> None:
         self.path = path
@@ -322,7 +324,7 @@ class Journal:
         if found != self.header:
             raise WrongJournal(f"{self.path} is of {differing(found, self.header)}")
         return [
-            decoded(line, Done, f"{self.path}: line {n} is damaged", WrongJournal)
+            unsealed(line, Done, f"{self.path}: line {n} is damaged", WrongJournal)
             for n, line in enumerate(lines[1:-1], 2)
         ]
 
@@ -331,7 +333,7 @@ class Journal:
         try:
             if self._file is None:
                 self._file = self._open()
-            line = msgspec.json.encode(done) + b"\n"
+            line = sealed(done)
             if self._file.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:

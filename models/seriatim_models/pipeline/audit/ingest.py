@@ -27,6 +27,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected, table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
@@ -39,7 +40,6 @@ from seriatim_models.pipeline.audit.runs import (
     RunItem,
     RunPlan,
     Source,
-    fingerprint,
     read,
     recorder,
 )

@@ -13,13 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.event import GAP
 from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
-from seriatim_models.pipeline.audit.runs import FileCount, Plan, fingerprint, read
+from seriatim_models.pipeline.audit.runs import FileCount, Plan, read
 from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.properties.base import AnyProperty
 

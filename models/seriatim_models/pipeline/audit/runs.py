@@ -36,7 +36,7 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.files import text_of
+from seriatim_models.files import CHANGED, GONE, Fingerprint, fingerprint, text_of
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.complete import Completion
 from seriatim_models.history.event import GAP
@@ -104,14 +104,6 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 RunItem = Placed | Rejected | FileCount
-
-Fingerprint = tuple[int, int]
-"""By which a file that changed is known: its length in bytes, and the time of its last change in ns."""
-
-GONE: Fingerprint = (-1, -1)
-"""Of a file that is not there."""
-
-CHANGED = "changed while it was read"
 
 HISTORIES = (*SUFFIXES, *PACKED_OTHERWISE)
 """Names that are looked for in folders, be it to say that what has them is not read."""
@@ -367,15 +359,6 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
             yield carry.at, whole(part.path, error)
         if reader is not None:
             yield carry.at, _counted(reader)
-
-
-def fingerprint(path: str) -> Fingerprint:
-    """That of the file now; `GONE` if it is not there."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return GONE
-    return found.st_size, found.st_mtime_ns
 
 
 def _placed(

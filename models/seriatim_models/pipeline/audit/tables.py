@@ -159,7 +159,11 @@ def write(folder: Path, tables: Mapping[str, pa.Table], rejected: Iterable[pa.Re
     fresh = folder / f"tables.{os.getpid()}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(inside.name)
-    fresh.replace(link)
+    try:
+        fresh.replace(link)
+    except OSError:  # a folder of somebody else's is there
+        fresh.unlink()
+        raise
     for old in folder.glob("tables-*"):
         if old != inside:
             shutil.rmtree(old, ignore_errors=True)

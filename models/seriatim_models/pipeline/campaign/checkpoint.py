@@ -1,4 +1,5 @@
-"""The checkpoint log of a campaign: results as they come, a JSON line each. A campaign that resumes leaves them out.
+"""The checkpoint log of a campaign: results as they come, a JSON line with a checksum each. A campaign that resumes
+leaves them out.
 
 Every process that works writes a file of its own, with one call a line: so lines do not mix, and only the last line of
 a file can be cut off, by a kill.
@@ -14,12 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-
-from seriatim_models.files import BadFile, decoded
+from seriatim_models.files import BadFile, sealed, unsealed
 from seriatim_models.pipeline.campaign.items import ItemResult
 
-VERSION = "3"  # of the lines; files of another one are not read
+VERSION = "4"  # of the lines; files of another one are not read
 
 
 class CheckpointLog:
@@ -43,7 +42,7 @@ class CheckpointLog:
             self._read[path] = begin + whole
             for line in fresh[:whole].split(b"\n"):
                 with suppress(BadFile):  # a damaged line's item is done again
-                    yield decoded(line, ItemResult, str(path))
+                    yield unsealed(line, ItemResult, str(path))
 
 
 def log_folder(folder: Path) -> Path:
@@ -53,7 +52,7 @@ def log_folder(folder: Path) -> Path:
 
 def append(file: BinaryIO, result: ItemResult) -> None:
     """Append the line of a result."""
-    file.write(msgspec.json.encode(result) + b"\n")
+    file.write(sealed(result))
 
 
 def open_log(folder: Path) -> BinaryIO:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
-from seriatim_models.files import read_document, write_whole
+from seriatim_models.files import decoded, read_document, write_whole
 from seriatim_models.matrix.work import (
     PAIRS_PER_ITEM,
     Done,
@@ -147,7 +147,8 @@ class MatrixCampaign:
                 if key := self._alone.get(result.id):
                     self.lost[key] = f"{result.verdict}: {result.why}"
                 continue
-            for done in msgspec.json.decode(result.returned, type=list[Done]):
+            fault = f"{self.folder}: the result {result.id} is of no batch"
+            for done in decoded(result.returned.encode(), list[Done], fault, PipelineError):
                 self.lost.pop(done.program.key, None)
                 known = self.waves.results.get(done.program.key)
                 if known is None or done.result.executions > known.result.executions:

@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seriatim_models.files import whole_file
 from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem
 
 SCHEMA = "seriatim-campaign/2"
@@ -146,6 +147,5 @@ def write_tables(
     ]  # fmt: skip
     for name, rows in (("results", results), ("bugs", found), ("coverage", coverage)):
         table = pa.Table.from_pylist(rows, TABLES[name].with_metadata({b"seriatim": SCHEMA}))
-        fresh = folder / f"{name}.parquet.new"
-        pq.write_table(table, fresh, compression="zstd")
-        fresh.replace(folder / f"{name}.parquet")
+        with whole_file(folder / f"{name}.parquet") as draft:
+            pq.write_table(table, draft, compression="zstd")

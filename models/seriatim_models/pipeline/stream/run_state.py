@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seriatim_models.files import CHANGED, Fingerprint, fingerprint
 from seriatim_models.history import Event, Rejected, table
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
@@ -36,15 +37,12 @@ from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, MeasuresState
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import (
-    CHANGED,
     Carry,
     Completions,
     FileCount,
-    Fingerprint,
     Placed,
     RunItem,
     Source,
-    fingerprint,
     lose,
     merged,
     recorder,

@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from seriatim_models.files import read_document, write_whole
+from seriatim_models.files import GONE, Fingerprint, fingerprint, read_document, write_whole
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.header import Header
 from seriatim_models.history.parts import PartEdges, begins_in_the_middle, continued, edges
@@ -46,11 +46,8 @@ from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import locked
 from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
 from seriatim_models.pipeline.audit.runs import (
-    GONE,
     FileCount,
-    Fingerprint,
     Plan,
-    fingerprint,
     histories_in,
     two_clocks,
     whole,
