@@ -38,6 +38,7 @@ LONG = (
 """Where the longest tests are. They begin first, so that no process is left with a long one at the end."""
 
 SAMPLED = {
+    "tests/cli/test_files_that_change.py::test_what_is_said_of_a_file_that_changes_is_true": 5,
     "tests/explorer/test_repetition.py::test_a_history_judged_once_counts_for_each_execution": 4,
     "tests/explorer/test_repetition.py::test_histories_of_the_programs_are_those_of_their_schedules": 4,
     "tests/formal/test_refactorings.py::test_a_right_refactoring_is_accepted": 4,

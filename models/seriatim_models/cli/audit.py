@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -21,7 +21,7 @@ from seriatim_models.cli.options import (
     property_option,
     verbose_option,
 )
-from seriatim_models.cli.recordings import add_drawings
+from seriatim_models.cli.recordings import add_drawings, stamps
 from seriatim_models.cli.report_builder import audit_run, new_report
 from seriatim_models.cli.usage_errors import UsageError, sentence_of, unknown
 from seriatim_models.conformance.profile_consistency import (
@@ -31,6 +31,7 @@ from seriatim_models.conformance.profile_consistency import (
     where_nothing_is_declared,
 )
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS, Profile, ProfileError, load
+from seriatim_models.files import CHANGED, Fingerprint
 from seriatim_models.history import HistoryError
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.intervals import drawn, intervals
@@ -114,14 +115,17 @@ def audit(
     report = new_report(*(["pyspark"] if engine == "spark" else []))
     report.sentences.update({p.id: p.sentence for p in chosen.properties})
     begun = time.monotonic()
+    before = stamps(paths)
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}") as shown:
         report.audits.append(run_audit(paths, chosen, engine, out, master, events_shown(shown)))
         if html is not None:
-            add_drawings(report.audits[0], chosen)
+            add_drawings(report.audits[0], chosen, before)
     report.seconds = time.monotonic() - begun
     write(outputs.console, report, verbose)
     if shrink is not None:
-        outputs.console.print(shrunk_to(paths, chosen, shrink), markup=False, soft_wrap=True)
+        outputs.console.print(
+            shrunk_to(paths, chosen, shrink, before), markup=False, soft_wrap=True
+        )
     outputs.write(report)
     return report.exit_code
 
@@ -137,8 +141,13 @@ def events_shown(report: ProgressCallback) -> Callable[[int], None]:
     return show
 
 
-def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
-    """Write the smallest part of a recording that still violates a property; returns a text that describes it."""
+def shrunk_to(
+    paths: tuple[str, ...], profile: Profile, target: str, before: Mapping[str, Fingerprint]
+) -> str:
+    """Write the smallest part of a recording that still violates a property; returns a text that describes it.
+
+    Raises `UsageError` if it is not as it was `before`.
+    """
     from seriatim_models.history import read_history, write_history
     from seriatim_models.history.complete import complete
     from seriatim_models.properties.shrink import shrunk
@@ -147,6 +156,8 @@ def shrunk_to(paths: tuple[str, ...], profile: Profile, target: str) -> str:
         raise UsageError("--shrink needs one recording, not several")
     try:
         history = read_history(paths[0])
+        if stamps(paths) != before:
+            raise HistoryError(f"{paths[0]}: {CHANGED}")
         events = list(complete(history.events))
         findings = {p: confirmed(p, p.check(events)) for p in profile.properties}
         violated = [p for p, f in findings.items() if f.verdict is Verdict.VIOLATED]

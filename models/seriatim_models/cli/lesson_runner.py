@@ -81,8 +81,9 @@ def _audit_story(path: str) -> Story | None:
     if not Path(path).is_file():
         return None
     profile = find_profile("any")
+    before = recordings.stamps([path])
     findings = run_audit((path,), profile, "local", None).findings
-    by_run = recordings.stories([path], profile, findings, f"seriatim audit {path}")
+    by_run = recordings.stories([path], profile, findings, f"seriatim audit {path}", before)
     return next(iter(by_run.values()))
 
 

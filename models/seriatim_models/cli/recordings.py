@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,8 +12,8 @@ from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.conformance.profiles import Profile
+from seriatim_models.files import CHANGED, Fingerprint, fingerprint
 from seriatim_models.history import Event, History, HistoryError, read_history
-from seriatim_models.history.reading import named_as_history
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.report import AuditRun
 from seriatim_models.report.history_view import history_story
@@ -26,47 +26,82 @@ PICTURE_MAX = (
 )  # bytes; a picture does not need a larger file to be read a second time, into memory
 
 
-def files(paths: Iterable[str]) -> list[Path]:
-    """The files named, and the recordings in the folders named."""
-    recorded = []
-    for path in map(Path, paths):
-        inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        recorded += [p for p in inside if p == path or named_as_history(p.name)]
-    return recorded
+def stamps(paths: Sequence[str]) -> dict[str, Fingerprint]:
+    """By which it is known later whether a recording changed; nothing where none is found, which who reads it says."""
+    from seriatim_models.pipeline.audit import runs
+
+    try:
+        return {source.path: fingerprint(source.path) for source in runs.find(paths)}
+    except HistoryError:
+        return {}
 
 
-def add_drawings(audit: AuditRun, profile: Profile) -> None:
-    """Add to an audit what a page draws: the runs with a violation."""
+def add_drawings(audit: AuditRun, profile: Profile, before: Mapping[str, Fingerprint]) -> None:
+    """Add to an audit what a page draws: the runs with a violation, of recordings that are as they were `before` it.
+
+    Raises `UsageError` if one that was named has changed.
+    """
     if audit.verdict is Verdict.VIOLATED:
-        audit.stories.update(stories(audit.paths, profile, audit.findings, audit.command))
+        audit.stories.update(stories(audit.paths, profile, audit.findings, audit.command, before))
 
 
 def stories(
-    paths: Iterable[str], profile: Profile, findings: Sequence[Finding], command: str
+    paths: Sequence[str],
+    profile: Profile,
+    findings: Sequence[Finding],
+    command: str,
+    before: Mapping[str, Fingerprint],
 ) -> dict[str, Story]:
-    """The runs with a violation as stories, by run; without any, the first run. Large files are left out.
+    """The runs with a violation as stories, by run; without any, the first run. Large files are left out, and runs of
+    which a file in a folder is not as it was `before` the findings.
 
-    `command` judges them again.
+    `command` judges them again. Raises `UsageError` if a file that was named has changed.
     """
-    from seriatim_models.pipeline.audit import runs
-
-    plan = runs.plan([p for p in files(paths) if p.stat().st_size <= PICTURE_MAX])
     properties = {p.id: p for p in profile.properties}
     violations: dict[str, list[Finding]] = {}
     for f in findings:
         if f.verdict is Verdict.VIOLATED:
             violations.setdefault(f.subject, []).append(f)
-    events: dict[str, list[Event]] = {}
-    for planned in plan.runs:
-        for item in runs.read(planned):
-            if isinstance(item, runs.Placed) and (not violations or item.run in violations):
-                events.setdefault(item.run, []).append(item.event)
-        if events and not violations:
-            break
+    try:
+        events = _events(paths, violations, before)
+    except HistoryError as error:
+        raise UsageError(str(error)) from error
     return {
         run: history_story(run, run_events, violations.get(run, ()), properties, command)
         for run, run_events in events.items()
     }
+
+
+def _events(
+    paths: Sequence[str], wanted: Collection[str], before: Mapping[str, Fingerprint]
+) -> dict[str, list[Event]]:
+    """The events of the runs that are wanted, or of the first one if none is. Raises `HistoryError`."""
+    from seriatim_models.pipeline.audit import runs
+
+    out: dict[str, list[Event]] = {}
+    for planned in runs.plan(paths).runs:
+        small = [
+            [part for part in parts if fingerprint(part.path)[0] <= PICTURE_MAX]
+            for parts in planned.recorders
+        ]
+        read: dict[str, list[Event]] = {}
+        for item in runs.read(runs.RunPlan(planned.run, [parts for parts in small if parts])):
+            if isinstance(item, runs.Placed) and (not wanted or item.run in wanted):
+                read.setdefault(item.run, []).append(item.event)
+        changed = [
+            part
+            for parts in small
+            for part in parts
+            if fingerprint(part.path) != before.get(part.path)
+        ]
+        for part in changed:
+            if part.named:
+                raise HistoryError(f"{part.path}: {CHANGED}")
+        if not changed:
+            out.update(read)
+        if out and not wanted:
+            break
+    return out
 
 
 def read(path: Path) -> History:

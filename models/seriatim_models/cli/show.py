@@ -25,7 +25,7 @@ from seriatim_models.cli.options import (
     profile_option,
     verbose_option,
 )
-from seriatim_models.cli.recordings import read, show_history, stories
+from seriatim_models.cli.recordings import read, show_history, stamps, stories
 from seriatim_models.cli.report_builder import new_report
 from seriatim_models.cli.usage_errors import UsageError, another, unknown
 from seriatim_models.conformance.profiles import Profile
@@ -189,10 +189,10 @@ def pictured(story: Story) -> str:
 def draw_history(path: Path, profile: Profile, target: str, out: Outputs) -> None:
     """Write a page with one run to step through: the first with a violation, or else the first."""
     command = ["seriatim", "audit", str(path), "--profile", profile.id]
+    before = stamps([str(path)])
     audited = run_audit((str(path),), profile, "local", None)
-    for n, (run, story) in enumerate(
-        stories([str(path)], profile, audited.findings, shlex.join(command)).items()
-    ):
+    drawn = stories([str(path)], profile, audited.findings, shlex.join(command), before)
+    for n, (run, story) in enumerate(drawn.items()):
         if n == 0:
             put(target, page(story).encode())
         where = f"{target} shows it" if n == 0 else "has a violation too, and is not on the page"

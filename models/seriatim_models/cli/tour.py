@@ -17,7 +17,7 @@ from seriatim_models.cli.check import check_mutants, check_programs, find_mutant
 from seriatim_models.cli.console import Outputs, ProgressDisplay, put_within
 from seriatim_models.cli.jobs import Job, SearchOptions, run_jobs
 from seriatim_models.cli.options import ENGINES, HELP, POSITIVE, lines, number_option
-from seriatim_models.cli.recordings import add_drawings
+from seriatim_models.cli.recordings import add_drawings, stamps
 from seriatim_models.cli.report_builder import mutant_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, sentence_of
@@ -119,8 +119,9 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     sections.over()
     console.rule(f"[bold]3. What a real broker did, audited on {engine}", align="left")
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
+        before = stamps([data])
         report.audits.append(run_audit((data,), find_profile("any"), engine, None))
-        add_drawings(report.audits[0], find_profile("any"))
+        add_drawings(report.audits[0], find_profile("any"), before)
     more = shlex.join(["seriatim", "audit", data, "-v"])
     for part in audit_parts(report.audits[0], report.sentences, verbose=False, more=more):
         console.print(part)

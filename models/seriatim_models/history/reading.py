@@ -32,7 +32,7 @@ from pathlib import Path
 
 import msgspec
 
-from seriatim_models.files import check_file
+from seriatim_models.files import CHANGED, check_file, fingerprint
 from seriatim_models.history.decode import BadLine, Decode, decoder, parse_object
 from seriatim_models.history.depth import TOO_DEEP
 from seriatim_models.history.event import Event
@@ -236,7 +236,8 @@ def iter_history(path: str | Path) -> Iterator[Item]:
 
 
 def read_history(path: str | Path) -> History:
-    """A whole file in memory. Raises `HistoryError`."""
+    """A whole file in memory. Raises `HistoryError`, also if it changes meanwhile: what was read would be of two."""
+    before = fingerprint(path)
     reader = Reader(path)
     events: list[Event] = []
     quarantine: list[Rejected] = []
@@ -245,6 +246,8 @@ def read_history(path: str | Path) -> History:
             events.append(item)
         else:
             quarantine.append(item)
+    if fingerprint(path) != before:
+        raise HistoryError(f"{path}: {CHANGED}")
     return History(
         source=reader.source,
         header=reader.header,
