@@ -14,6 +14,10 @@ NOT_LOADED, FAULT = 2, 70
 """Exit codes. Python would end with 1, which means that a property is violated."""
 LACKS = (OSError, MemoryError, ImportError, Warning)
 """What modules raise for want of files, memory or other modules, and where warnings are made errors."""
+GOES_ON = (
+    b"seriatim: Python would go on after the command (-i or PYTHONINSPECT) and end with a code of its own; "
+    b"run it without\n"
+)
 ONE_THREAD = "OPENBLAS_NUM_THREADS"
 """numpy's linear algebra, of which nothing here has a use, starts a thread for each processor as it is loaded. Where
 none may be started it sends this process SIGINT: a limit of the user's would be taken for Ctrl-C.
@@ -24,6 +28,10 @@ def main() -> None:
     """Load the command line, and run it."""
     sys.excepthook = in_a_word
     hold_standard_streams()
+    if sys.flags.inspect:
+        with suppress(OSError):
+            os.write(2, GOES_ON)
+        os._exit(NOT_LOADED)  # what asks to end is not heard
     os.environ.setdefault(ONE_THREAD, "1")
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:

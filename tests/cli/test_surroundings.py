@@ -253,6 +253,43 @@ def test_without_assertions_nothing_is_said_to_be_well(flag: str) -> None:
         assert process.stdout == ""
 
 
+def test_a_shell_gets_its_completion(tmp_path: Path) -> None:
+    """It was a traceback behind the answer, and 70."""
+    asked = ended(COMMAND, _SERIATIM_COMPLETE="zsh_source")
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert "compdef" in asked.stdout
+    words = {"COMP_WORDS": "seriatim matr", "COMP_CWORD": "1"}
+    typed = ended(COMMAND, _SERIATIM_COMPLETE="zsh_complete", **words)
+    assert (typed.returncode, typed.stdout.splitlines()[:2]) == (0, ["plain", "matrix"])
+
+
+@pytest.mark.parametrize(
+    "asked", ["nonsense", "zsh_complete", "zsh_nonsense", "_", "bash_complete"]
+)
+def test_what_no_shell_asks_for_is_a_sentence(asked: str) -> None:
+    process = ended(COMMAND, "list", _SERIATIM_COMPLETE=asked)
+    assert process.returncode == 2, process.stderr
+    assert process.stderr.startswith("seriatim: _SERIATIM_COMPLETE is ")
+
+
+@pytest.mark.parametrize(("flags", "variables"), [(["-i"], {}), ([], {"PYTHONINSPECT": "1"})])
+def test_a_python_that_goes_on_after_the_command_is_refused(
+    flags: list[str], variables: dict[str, str]
+) -> None:
+    """It took the end for an error: a traceback, then what is typed, and the exit code 0 or 1 of that."""
+    process = subprocess.run(
+        [sys.executable, *flags, "-c", COMMAND, "audit", "/nowhere"],
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=os.environ | variables,
+    )
+    assert process.returncode == 2, process.stderr
+    assert process.stderr.startswith("seriatim: Python would go on after the command")
+    assert len(process.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     "variables",
     [

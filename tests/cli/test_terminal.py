@@ -10,9 +10,13 @@ import pytest
 from rich.cells import cell_len
 
 from seriatim_models.cli import run
+from seriatim_models.cli.campaign import _Bar
+from seriatim_models.cli.console import ProgressDisplay
 from seriatim_models.cli.help_page import TOPICS, folded
 from seriatim_models.cli.options import lines
+from seriatim_models.cli.stream_ui import LineView, view
 from seriatim_models.history import Header, write_history
+from seriatim_models.pipeline.campaign.run import CampaignProgress
 from seriatim_models.report.terminal import COLUMNS_LEAST, shell_lines
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 
@@ -97,6 +101,23 @@ def test_it_ends_on_a_terminal_of_any_width(
     monkeypatch.setenv("COLUMNS", columns)
     assert run(command.split()) in (0, 1)
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("force", "term"), [("", "xterm"), ("1", "dumb"), ("1", "unknown")])
+def test_nothing_is_drawn_where_no_line_can_be_drawn_anew(
+    force: str, term: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What draws left an empty line there; a dumb terminal had neither the moving line nor lines in its place."""
+    monkeypatch.setenv("FORCE_COLOR", force)
+    monkeypatch.setenv("TERM", term)
+    with _Bar() as bar:
+        bar.update(CampaignProgress(1, 2, 0, 1.0, None))
+    assert capsys.readouterr().err == ""
+    display = ProgressDisplay(2, "programs")
+    with display.running():
+        display.finished("one", 0.1)
+    assert capsys.readouterr().err == "[1/2] one: 0.1 s\n"
+    assert isinstance(view(False, "in", "out"), LineView)
 
 
 @pytest.mark.parametrize("width", [-1, 0, 1, 8, 12, 20, 33, 80])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from rich.console import Console
 
-from seriatim_models.cli.console import Outputs, terminal
+from seriatim_models.cli.console import Outputs, redraws, terminal
 from seriatim_models.cli.options import (
     COUNT,
     HELP,
@@ -210,14 +210,15 @@ def _verdicts(verdicts: list[str]) -> str:
 
 
 class _Bar:
-    """Progress with rate and estimate, on standard error."""
+    """Progress with rate and estimate, on standard error if it can be drawn there: else rich leaves an empty line."""
 
     def __init__(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+        console = terminal(stderr=True)
         self._progress = Progress(
             BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
-            console=terminal(stderr=True), transient=True,
+            console=console, transient=True, disable=not redraws(console),
         )  # fmt: skip
         self._task = self._progress.add_task("", total=None, note="")
 

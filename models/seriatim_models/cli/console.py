@@ -151,6 +151,11 @@ def terminal(stderr: bool) -> Console:
     return console
 
 
+def redraws(console: Console) -> bool:
+    """Whether lines can be drawn anew there: a terminal, and none that says that it is dumb (`TERM`)."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 def put(target: str, content: bytes) -> None:
     """Write a file and the folders above it, or standard output if `target` is `-`. Raises `UsageError`."""
     if target == "-":
@@ -260,7 +265,7 @@ class ProgressDisplay:
         self._console = terminal(stderr=True)
         self._console.file = sys.stderr  # also while code of somebody else's is given another one
         self._total, self._done = total, 0
-        self._live = self._console.is_terminal
+        self._live = redraws(self._console)
         self._progress = Progress(
             *([BarColumn(bar_width=24)] if self._console.width >= BAR_FROM else []),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),

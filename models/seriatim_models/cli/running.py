@@ -42,6 +42,8 @@ WITHOUT_ASSERTIONS = (
 TOO_MANY = "this takes more threads and processes than this user may have"
 SPARKS = frozenset({"Py4JJavaError", "Py4JError", "PySparkException"})
 """Classes of PySpark and py4j, which need not be installed."""
+COMPLETION = "_SERIATIM_COMPLETE"
+"""The variable by which a shell asks for what completes a command line: click's name for it."""
 CALLING = "An error occurred while calling "
 """How py4j begins what Java raised: the line behind it names that."""
 
@@ -196,6 +198,8 @@ def _main(app: click.Command, arguments: Sequence[str] | None) -> object:
     """What the command returns. Raises what it raises: click takes each `EOFError` for the end of what is typed, and
     ends the process where a pipe has broken, and after the help for who gave no arguments.
     """
+    if asked := os.environ.get(COMPLETION):
+        return _completed(app, asked)
     try:
         return app.main(args=arguments, prog_name="seriatim", standalone_mode=False)
     except SystemExit as error:
@@ -207,6 +211,22 @@ def _main(app: click.Command, arguments: Sequence[str] | None) -> object:
         if isinstance(why, EOFError):
             raise why from None
         raise
+
+
+def _completed(app: click.Command, asked: str) -> int:
+    """Answer a shell. Raises `UsageError`: click would end the process by itself, and by 1 for what it knows not."""
+    from click.shell_completion import shell_complete
+
+    try:
+        unknown = shell_complete(app, {}, "seriatim", COMPLETION, asked)
+    except (LookupError, ValueError):
+        unknown = 1  # without the words that a shell has typed
+    if unknown:
+        raise UsageError(
+            f"{COMPLETION} is {one_line(asked)}, which no shell asks for; set it to bash_source, zsh_source or "
+            f"fish_source, or not at all"
+        )
+    return 0
 
 
 def _surroundings(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from seriatim_models.cli.console import Visible, terminal
+from seriatim_models.cli.console import Visible, redraws, terminal
 from seriatim_models.report.terminal import quantity
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def view(
 ) -> StreamView:
     """A panel where there is a terminal to draw on, unless `quiet`; else lines."""
     console = terminal(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not redraws(console):
         return LineView(console)
     return PanelView(console, f"{folder} → {out}", clock)
 
