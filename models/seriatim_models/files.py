@@ -11,6 +11,7 @@ an error, Ctrl-C or SIGTERM leave the file as it was before; after SIGKILL there
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -34,6 +35,7 @@ Fingerprint = tuple[int, int]
 GONE: Fingerprint = (-1, -1)
 """Of a file that is not there."""
 CHANGED = "changed while it was read"
+NO_FILE = "what is there is no file; remove it"
 
 T = TypeVar("T")
 
@@ -163,13 +165,21 @@ def encoded(value: Any) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
+def check_place(path: Path) -> None:
+    """Raise `OSError` where what is no file lies under a name of ours: to write to a pipe would wait for ever."""
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, NO_FILE, str(path))
+
+
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, ours: bool = False) -> Iterator[Path]:
     """The path to write to; it becomes `path` when the context is left without an exception.
 
-    What is no file (a device, a pipe) and a file in a folder that takes no new ones are written in place.
-    Raises `OSError`.
+    What is no file (a device, a pipe) and a file in a folder that takes no new ones are written in place; where the
+    name is `ours`, and nobody asked for a pipe, what is no file is refused. Raises `OSError`.
     """
+    if ours:
+        check_place(path)
     place = Path(
         os.path.realpath(path)
     )  # a link stays a link; `resolve` raises for a link to itself
@@ -192,7 +202,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place at once. Raises `OSError`."""
-    with whole_file(path) as draft:
+def write_whole(path: Path, content: bytes, ours: bool = False) -> None:
+    """Put a file in place at once, as `whole_file` does. Raises `OSError`."""
+    with whole_file(path, ours) as draft:
         draft.write_bytes(content)

@@ -84,7 +84,7 @@ class Ticks:
         self.n = 0
         self.at = -1
         self.change: Callable[[], object] = lambda: None
-        opened, block = reading.lines, evaluator._decoded
+        opened, block = lines.lines, evaluator._decoded
         begin = reading.Reader.__init__
 
         def counted(path: Path) -> Iterator[lines.Line]:

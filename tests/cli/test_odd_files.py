@@ -18,8 +18,9 @@ from seriatim_models.cli.usage_errors import UsageError
 from seriatim_models.ending import Terminated
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit.ingest import locked
+from seriatim_models.pipeline.campaign.results import write_tables
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.state_file import read_state
+from seriatim_models.pipeline.state_file import read_state, write_state
 
 from .test_hostile_files import BASE
 
@@ -277,6 +278,14 @@ def test_a_timeline_of_several_runs_or_a_folder_is_a_sentence(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["two.jsonl"]
 
 
+OF_OURS: dict[str, Callable[[Path], object]] = {
+    "manifest.json": lambda folder: chunks.write_manifest(folder, chunks.Manifest([])),
+    "a.state": lambda folder: write_state(folder / "a.state", "run", 1),
+    "results.parquet": lambda folder: write_tables(folder, [], {}),
+    "planted.json": lambda folder: files.write_whole(folder / "planted.json", b"", ours=True),
+}
+
+
 def test_what_is_no_file_in_a_folder_of_ours_is_not_written_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,3 +297,7 @@ def test_what_is_no_file_in_a_folder_of_ours_is_not_written_to(
     os.mkfifo(tmp_path / "b" / "index.html")
     with pytest.raises(UsageError, match="what is there is no file"):
         put_within(tmp_path / "b", "index.html", b"x")
+    for name, write in OF_OURS.items():
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(OSError, match="what is there is no file; remove it"):
+            write(tmp_path)

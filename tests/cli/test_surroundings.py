@@ -258,8 +258,12 @@ def test_a_shell_gets_its_completion(tmp_path: Path) -> None:
     asked = ended(COMMAND, _SERIATIM_COMPLETE="zsh_source")
     assert (asked.returncode, asked.stderr) == (0, "")
     assert "compdef" in asked.stdout
-    words = {"COMP_WORDS": "seriatim matr", "COMP_CWORD": "1"}
-    typed = ended(COMMAND, _SERIATIM_COMPLETE="zsh_complete", **words)
+    typed = ended(
+        COMMAND,
+        _SERIATIM_COMPLETE="zsh_complete",
+        COMP_WORDS="seriatim matr",
+        COMP_CWORD="1",
+    )
     assert (typed.returncode, typed.stdout.splitlines()[:2]) == (0, ["plain", "matrix"])
 
 

@@ -27,7 +27,7 @@ from rich.table import Column
 from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
-from seriatim_models.files import write_whole
+from seriatim_models.files import check_place, write_whole
 from seriatim_models.history.reading import named_as_history
 from seriatim_models.report import Report
 from seriatim_models.report.terminal import quantity
@@ -176,8 +176,10 @@ def put_within(folder: Path, name: str, content: bytes) -> None:
     Raises `UsageError`.
     """
     path = folder / name
-    if path.exists() and not path.is_file():
-        raise UsageError(f"cannot write {path}: what is there is no file; remove it")
+    try:
+        check_place(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
     put(str(path), content)
 
 

@@ -28,4 +28,4 @@ def add(name: str) -> None:
     """Keep that a chapter's exercise is right; where nothing can be written, nothing is kept."""
     with contextlib.suppress(OSError, RuntimeError):
         file().parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file(), msgspec.json.encode(sorted({*names(), name})))
+        write_whole(file(), msgspec.json.encode(sorted({*names(), name})), ours=True)

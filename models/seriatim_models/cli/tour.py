@@ -21,7 +21,7 @@ from seriatim_models.cli.recordings import add_drawings, stamps
 from seriatim_models.cli.report_builder import mutant_run, new_report
 from seriatim_models.cli.stop_request import StopRequest
 from seriatim_models.cli.usage_errors import UsageError, sentence_of
-from seriatim_models.report import MutantRun, ProgramRun, Report
+from seriatim_models.report import AuditRun, MutantRun, ProgramRun, Report
 from seriatim_models.report.audit_text import audit_parts
 from seriatim_models.report.figures import Fairness
 from seriatim_models.report.html import LessonLink, TourSections, mutant_page
@@ -119,9 +119,7 @@ def tour(data: str, engine: str, budget: float | None, mutants: bool, out: str) 
     sections.over()
     console.rule(f"[bold]3. What a real broker did, audited on {engine}", align="left")
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit of {data} on {engine}"):
-        before = stamps([data])
-        report.audits.append(run_audit((data,), find_profile("any"), engine, None))
-        add_drawings(report.audits[0], find_profile("any"), before)
+        report.audits.append(_audited(data, engine))
     more = shlex.join(["seriatim", "audit", data, "-v"])
     for part in audit_parts(report.audits[0], report.sentences, verbose=False, more=more):
         console.print(part)
@@ -227,6 +225,14 @@ def _fairness() -> list[Fairness]:
 
     tables = [compare(name) for name in TABLES]
     return [Fairness(t.name, QUANTA, t.published, t.outcome.served) for t in tables]
+
+
+def _audited(data: str, engine: str) -> AuditRun:
+    """The audit of a folder, with what a page draws of it."""
+    before, anything = stamps([data]), find_profile("any")
+    audit = run_audit((data,), anything, engine, None)
+    add_drawings(audit, anything, before)
+    return audit
 
 
 def _matrix(console: Console, out: Path) -> MatrixSection:

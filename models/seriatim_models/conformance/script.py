@@ -172,7 +172,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def write_script(path: Path, script: Script) -> None:
     """Save a script."""
-    write_whole(path, msgspec.json.format(encoded(script), indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(encoded(script), indent=1) + b"\n", ours=True)
 
 
 def read_script(path: Path) -> Script:

@@ -17,8 +17,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import pyarrow as pa
 
+from seriatim_models.files import check_place, read_whole
 from seriatim_models.files import decoded as decoded_json
-from seriatim_models.files import read_whole
 from seriatim_models.pipeline.errors import PipelineError
 
 SCHEMA = "seriatim-state/3"
@@ -40,7 +40,8 @@ class _Head(msgspec.Struct):
 
 
 def write_state(path: Path, kind: str, value: object) -> None:
-    """Write a value as a state of that kind."""
+    """Write a value as a state of that kind. Raises `OSError`."""
+    check_place(path)
     body = encoded(value)
     small = pa.compress(body, codec="zstd", asbytes=True)
     head = _Head(SCHEMA, kind, len(body), hashlib.sha256(small).hexdigest())

@@ -422,7 +422,7 @@ class SavedClients(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_clients(path: Path, saved: SavedClients) -> None:
     """Save a case."""
-    write_whole(path, msgspec.json.format(encoded(saved), indent=1) + b"\n")
+    write_whole(path, msgspec.json.format(encoded(saved), indent=1) + b"\n", ours=True)
 
 
 def read_clients(path: Path) -> SavedClients:

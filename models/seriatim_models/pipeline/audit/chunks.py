@@ -161,7 +161,8 @@ class Partition(msgspec.Struct, frozen=True):
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put the manifest in place at once: a reader sees the old one or the new one."""
-    write_whole(folder / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
+    content = msgspec.json.format(msgspec.json.encode(manifest))
+    write_whole(folder / "manifest.json", content, ours=True)
 
 
 def read_manifest(folder: Path) -> Manifest:

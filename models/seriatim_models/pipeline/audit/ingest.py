@@ -27,7 +27,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seriatim_models.files import fingerprint
+from seriatim_models.files import check_place, fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected, table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
@@ -286,6 +286,7 @@ def ingest(
     Raises `HistoryError` if a file that the caller named cannot be read, `PipelineError` if the folder is in use.
     """
     with locked(folder):
+        check_place(folder / "manifest.json")  # before the work
         manifest = _ingested(executor, plan, folder, slice_length, by_row)
         chunks.write_manifest(folder, manifest)
         _sweep(folder, manifest)

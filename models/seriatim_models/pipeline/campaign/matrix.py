@@ -158,7 +158,7 @@ class MatrixCampaign:
         path = self.folder / f"matrix-{self.waves.system}.json"
         due = msgspec.json.encode(self.header)
         if not path.exists():
-            write_whole(path, due)
+            write_whole(path, due, ours=True)
             return
         unsaid = "does not say of which matrix its results are"
         found = read_document(path, JournalHeader, unsaid, PipelineError)

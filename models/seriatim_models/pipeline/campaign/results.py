@@ -147,5 +147,5 @@ def write_tables(
     ]  # fmt: skip
     for name, rows in (("results", results), ("bugs", found), ("coverage", coverage)):
         table = pa.Table.from_pylist(rows, TABLES[name].with_metadata({b"seriatim": SCHEMA}))
-        with whole_file(folder / f"{name}.parquet") as draft:
+        with whole_file(folder / f"{name}.parquet", ours=True) as draft:
             pq.write_table(table, draft, compression="zstd")

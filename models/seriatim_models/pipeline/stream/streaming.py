@@ -469,7 +469,7 @@ class Stream:
                     raise PipelineError(run_.error)
                 failed += run_.failed
                 state.runs[run_.summary.run] = run_.summary
-        write_whole(self.out / "stream.json", msgspec.json.encode(state))
+        write_whole(self.out / "stream.json", msgspec.json.encode(state), ours=True)
         self.state = state
         self._advanced_at = time.monotonic()
         self._publish()

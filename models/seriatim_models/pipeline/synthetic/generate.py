@@ -264,7 +264,7 @@ def generate(
         seed=seed,
     )
     written = msgspec.json.format(msgspec.json.encode(generated)) + b"\n"
-    write_whole(folder / "planted.json", written)
+    write_whole(folder / "planted.json", written, ours=True)
     return generated
 
 
@@ -286,7 +286,7 @@ def _write_parts(
         rows = sum(map(len, held))
         if format == "parquet":
             whole = pa.Table.from_batches(held).replace_schema_metadata(schema.metadata)
-            with whole_file(folder / name) as draft:
+            with whole_file(folder / name, ours=True) as draft:
                 pq.write_table(
                     whole, draft, compression="zstd", compression_level=1, row_group_size=GROUP
                 )
