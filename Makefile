@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz-kept demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-night test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test fuzz-kept fuzz-surroundings demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-night test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -63,6 +63,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
   make fuzz     what is read, of every format, mutated for SECONDS (120): declared ends and equal accounts only;
                 ARGS="--seed N" repeats
   make fuzz-kept   what stream, campaign, matrix, audit and vectors keep between two runs, damaged, for SECONDS (120)
+  make fuzz-surroundings   commands in odd variables, limits, streams and folders, and signals, for SECONDS (120)
   make endure   a stream for SECONDS (120) at 50,000 events a second, its driver and workers killed and paused, its disk
                 full (as root), then compared with a batch audit; a matrix and a campaign in the same way;
                 memory.svg and figures.json in build/endure; ARGS="--rate N"
@@ -144,6 +145,9 @@ fuzz: $(STAMP)
 
 fuzz-kept: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.fuzz_kept --seconds $(SECONDS) $(ARGS)
+
+fuzz-surroundings: $(STAMP)
+	$(BIN)/python -m seriatim_workshop.fuzz_surroundings --seconds $(SECONDS) $(ARGS)
 
 corpus: $(STAMP)
 	$(BIN)/python -m seriatim_workshop.corpus.run $(ARGS)

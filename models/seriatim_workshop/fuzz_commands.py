@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import rich_click as click
@@ -27,6 +27,14 @@ BOUNDED: dict[str, tuple[str, ...]] = {
     "vectors": (),
 }  # fmt: skip
 """The commands, and what bounds each: of an option that stands twice the last counts."""
+_SPARK = ("--master", "local[1]")
+BOUNDED_OF_ITS_OWN: dict[str, tuple[str, ...]] = {
+    "bugs": (),
+    "campaign": ("--seeds", "1", "--executions", "5", "--timeout", "30", *_SPARK),
+    "stream": ("--once", *_SPARK),
+    "tour": ("--no-mutants", "--budget", "0.01", "--engine", "local"),
+}
+"""Those that start Java or take half a minute: drawn where each command is a process (`fuzz_surroundings`)."""
 LONG = frozenset({"--jobs", "--browser", "--listen", "--master", "spark"})
 """Words that start processes, or wait for somebody."""
 NUMBERS = (
@@ -63,6 +71,11 @@ FILES: dict[str, bytes] = {
     "exits.py": b"raise SystemExit(1)\n",
     "wrong.py": b"def (:\n",
     "endless.py": b"def f(): f()\nf()\n",
+    "two\nlines.jsonl": EVENT + b"\n",
+    "\x1b[2J\u202e.jsonl": EVENT + b"\n",
+    "half \udcff.jsonl": EVENT + b"\n",
+    "-v": EVENT + b"\n",
+    "x" * 249 + ".jsonl": EVENT + b"\n",
 }
 
 
@@ -77,12 +90,15 @@ def made_files(folder: Path) -> list[str]:
     return [
         *sorted(path.name for path in folder.iterdir()),
         "nothing", ".", "/dev/null", "/dev/full", "sound.jsonl/x", "*", "~", "@sound.jsonl",
+        "./" * 2100 + "sound.jsonl",
     ]  # fmt: skip
 
 
-def _leaves(
-    command: click.Command, before: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+Leaf = tuple[tuple[str, ...], click.Command]
+"""A command that has no commands of its own, and the words before its options."""
+
+
+def _leaves(command: click.Command, before: tuple[str, ...] = ()) -> Iterator[Leaf]:
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             yield from _leaves(inner, (*before, name))
@@ -91,16 +107,19 @@ def _leaves(
 
 
 COMMANDS = [(words, command) for words, command in _leaves(app) if words[0] in BOUNDED]
+OF_ITS_OWN = [(words, command) for words, command in _leaves(app) if words[0] in BOUNDED_OF_ITS_OWN]
 
 
-def command_line(choose: random.Random, files: list[str]) -> list[str]:
-    """One command line, which works in the current folder only."""
+def command_line(
+    choose: random.Random, files: list[str], commands: Sequence[Leaf] = COMMANDS
+) -> list[str]:
+    """One command line, of one of these commands, which works in the current folder only."""
 
     def value() -> str:
         return choose.choice(choose.choice((NUMBERS, WORDS, files, files)))
 
     while True:
-        words, command = choose.choice(COMMANDS)
+        words, command = choose.choice(commands)
         line = list(words)
         for parameter in command.params:
             if isinstance(parameter, click.Argument):
@@ -112,7 +131,7 @@ def command_line(choose: random.Random, files: list[str]) -> list[str]:
                 known = list(getattr(option.type, "choices", ()))
                 line.append(choose.choice(known) if known and choose.random() < 0.6 else value())
         if not LONG & set(line):
-            return [*line, *BOUNDED[words[0]]]
+            return [*line, *(BOUNDED | BOUNDED_OF_ITS_OWN)[words[0]]]
 
 
 def fault(line: list[str], code: int, errors: str) -> str:

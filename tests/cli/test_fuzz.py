@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import signal
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from seriatim_models.cli import app
 from seriatim_models.pipeline.audit.findings import AuditReport
-from seriatim_workshop import fuzz, fuzz_commands, fuzz_formats, fuzz_kept
+from seriatim_workshop import fuzz, fuzz_commands, fuzz_formats, fuzz_kept, fuzz_surroundings
+from seriatim_workshop.fuzz_surroundings import ProcessEnd, ProcessSurroundings
 
 
 def test_mutated_recordings_end_as_declared(tmp_path: Path) -> None:
@@ -117,3 +121,68 @@ def test_each_damage_is_one_and_is_seen_in_its_words(tmp_path: Path, how: str) -
     fuzz_kept.DAMAGES[how](random.Random(1), files[0], files[1:])
     there = {path for path in files if path.is_file() and not path.is_symlink()}
     assert there != set(files) or any(path.read_bytes() != before[path] for path in files)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_commands_in_odd_surroundings_end_as_declared() -> None:
+    assert fuzz_surroundings.fuzz(900.0, seed=2, most=12) == []
+
+
+def test_every_command_is_drawn() -> None:
+    drawn = fuzz_commands.BOUNDED.keys() | fuzz_commands.BOUNDED_OF_ITS_OWN.keys()
+    assert drawn == {name for name, command in app.commands.items() if not command.hidden}
+    leaves = [*fuzz_commands.COMMANDS, *fuzz_commands.OF_ITS_OWN]
+    assert {words[0] for words, _ in leaves} == drawn
+
+
+USUAL = ProcessSurroundings({}, {}, None, (), {}, "here", None)
+STOPPED = USUAL._replace(ended=(signal.SIGTERM, 1.0))
+DEAF = USUAL._replace(streams={2: "closed"})
+
+
+@pytest.mark.parametrize(
+    ("process", "found", "usual", "wrong"),
+    [
+        (ProcessEnd(0, "", "", True), USUAL, None, ""),
+        (ProcessEnd(2, "", "seriatim: no", True), USUAL, 0, ""),
+        (ProcessEnd(143, "", "", True), STOPPED, 0, ""),
+        (ProcessEnd(2, "", "", True), DEAF, 0, ""),
+        (ProcessEnd(0, "", "", False), USUAL, None, "did not end"),
+        (ProcessEnd(1, "", "", True), USUAL, 0, "exit code 1"),
+        (ProcessEnd(143, "", "", True), USUAL, 0, "exit code 143"),
+        (ProcessEnd(139, "", "", True), USUAL, None, "exit code 139"),
+        (ProcessEnd(2, "Traceback", "seriatim: no", True), USUAL, 0, "a traceback"),
+        (ProcessEnd(2, "", "what", True), USUAL, 0, "without a sentence"),
+    ],
+)
+def test_a_process_that_ends_otherwise_is_a_fault(
+    process: ProcessEnd, found: ProcessSurroundings, usual: int | None, wrong: str
+) -> None:
+    why = fuzz_surroundings.fault(process, found, usual)
+    assert wrong in why
+    assert bool(wrong) == bool(why)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize("how", fuzz_surroundings.STREAMS)
+@pytest.mark.parametrize("number", range(3))
+def test_each_stream_is_what_was_drawn(number: int, how: str, tmp_path: Path) -> None:
+    """Else what is drawn would be tried under another name; a process says it of its own streams."""
+    script = """
+import os, sys
+def seen(n):
+    try:
+        return os.readlink(f"/proc/self/fd/{n}")
+    except OSError:
+        return "closed"
+said = ",".join(map(seen, range(3)))
+open(sys.argv[1], "w").write(said)
+"""
+    found = USUAL._replace(streams={number: how})
+    command = [sys.executable, "-c", script, str(tmp_path / "seen")]
+    fuzz_surroundings.ended(command, found, tmp_path, "x", 60)
+    seen = (tmp_path / "seen").read_text().split(",")[number]
+    device = {"null": "/dev/null", "full": "/dev/full", "closed": "closed"}
+    assert seen == device.get(how, seen)
+    assert seen.startswith({"broken": "pipe:"}.get(how, ("/", "closed")))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from seriatim_models.supervisor import SUPERVISED
+from seriatim_workshop.fuzz_surroundings import half_files, left_of
 
 DATA = Path(__file__).parent.parent / "data"
 EXAMPLE = f"{sys.executable} {Path(__file__).parents[2] / 'spec/conform/example.py'}"
@@ -86,45 +86,6 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: 137}
 """As a shell sees them: also where it is the signal itself that ends it, while it is loaded or unloaded."""
 
 
-def of_draw(mark: str) -> list[int]:
-    """The processes that have the mark in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return found
-
-
-def faults(folder: Path) -> list[str]:
-    """What is wrong with the files: a name that is no draft's stands for a whole file."""
-    wrong = []
-    for path in folder.rglob("*"):
-        if not path.is_file() or path.name.startswith("."):
-            continue
-        text = path.read_bytes()
-        if path.suffix == ".html" and not text.rstrip().endswith(b"</html>"):
-            wrong.append(f"{path.name} is half a page")
-        if path.suffix == ".json":
-            try:
-                json.loads(text)
-            except ValueError as error:
-                wrong.append(f"{path.name}: {error}")
-    return wrong
-
-
-def left_of(mark: str, seconds: float) -> list[bytes]:
-    """The commands of the processes that have the mark and are not gone after so many seconds."""
-    until = time.monotonic() + seconds
-    while (left := of_draw(mark)) and time.monotonic() < until:
-        time.sleep(0.1)
-    said = [b""]
-    for pid in left:
-        with contextlib.suppress(OSError):
-            said.append(Path(f"/proc/{pid}/cmdline").read_bytes())
-    return said[1:]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system has no /proc")
@@ -186,7 +147,7 @@ def ends_as_declared(drawn: random.Random, what: str, words: list[str], folder: 
     assert "Traceback" not in errors, f"{case}\n{errors}"
     assert over or code in ({CODES[n] for n in numbers} | {0, 1, 2, 3}), f"{case}: {code}\n{errors}"
     assert took < 20, f"{case}: ended after {took:.0f} s"
-    assert faults(folder) == [], case
+    assert half_files(folder) == [], case
     left = left_of(mark, 10)
     assert left == [], f"{case}: {left}"
 
