@@ -55,6 +55,14 @@ def wrong_hook_that_is_asked_once() -> None:
     assert asked.times == 1
 
 
+def wrong_hook_within_a_union() -> None:
+    run(
+        lambda: isinstance(Plain(), int | Counting),
+        lambda: issubclass(Plain, Counting | int),
+    )
+    assert asked.times == 1
+
+
 def right_hook_that_is_asked_by_one() -> None:
     with lock:
         isinstance(Plain(), Counting)

@@ -11,6 +11,7 @@ import abc
 import functools
 import inspect
 import sys
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import CONTENTS, OF_EXECUTION, ObjectRecord
 
 HOOK = "__subclasshook__"
+SEVERAL = (tuple, types.UnionType)
 STATIC = sys.version_info >= (3, 12)
 """Whether a protocol looks for attributes without calling a property or a `__getattr__`."""
 _ABSENT = object()
@@ -31,8 +33,8 @@ def is_instance(obj: Any, kinds: Any, /) -> bool:
     """`isinstance` of observed code."""
     if type(kinds) is type:
         return isinstance(obj, kinds)
-    if type(kinds) is tuple:
-        return any(is_instance(obj, kind) for kind in kinds)
+    if type(kinds) in SEVERAL:
+        return any(is_instance(obj, kind) for kind in getattr(kinds, "__args__", kinds))
     ex, thread = running()
     if ex is not None and thread is not None and type(obj) is not kinds and _is_abstract(kinds):
         if _is_checked_protocol(kinds):
@@ -45,8 +47,8 @@ def is_subclass(kind: Any, kinds: Any, /) -> bool:
     """`issubclass` of observed code."""
     if type(kinds) is type:
         return issubclass(kind, kinds)
-    if type(kinds) is tuple:
-        return any(is_subclass(kind, each) for each in kinds)
+    if type(kinds) in SEVERAL:
+        return any(is_subclass(kind, each) for each in getattr(kinds, "__args__", kinds))
     ex, thread = running()
     if ex is not None and thread is not None and _is_abstract(kinds):
         _reads_answers(ex)
