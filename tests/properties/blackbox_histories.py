@@ -159,7 +159,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                     "dtag": choose.number(1, 5),
                     "redelivered": choose.one([False, False, True, None]),
                     "prefetch": choose.one([1, 2, None]),
-                    "scope": choose.one(["consumer", "channel", None]),
+                    "scope": choose.one(["consumer", "channel", "conn", None]),
                     "autoack": choose.one([None, False, True]),
                     "nolocal": choose.one([*[False] * 8, True, None]),
                     "t_lo": choose.one([None, choose.number(max(0, t - 4), t)]),
@@ -200,7 +200,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                 elif ev == "qos":
                     fields |= {
                         "prefetch": choose.number(0, 2),
-                        "scope": choose.one(["consumer", "channel"]),
+                        "scope": choose.one(["consumer", "channel", "conn"]),
                     }
                 else:
                     fields |= {"args": {"x-single-active-consumer": True}}

@@ -891,3 +891,29 @@ def test_a_worker_without_channels_may_have_been_killed_where_ends_of_others_are
         *ends,
     )
     assert (verdict("P26", history) is Verdict.VIOLATED) is definite
+
+
+@pytest.mark.parametrize("ch", [None, 1])
+@pytest.mark.parametrize("scope", ["consumer", "channel", "conn"])
+@pytest.mark.parametrize("end", ["conn_drop", "conn_close", ""])
+def test_a_connection_of_the_same_name_holds_nothing_of_the_one_before(
+    ch: int | None, scope: str, end: str
+) -> None:
+    """A client that names its connections, and comes back; what it was given before went back to the queue."""
+    to = {"conn": "c", "q": "q", "ctag": "t", "ch": ch}
+    limited = {**to, "autoack": False, "prefetch": 1, "scope": scope}
+    opened: Line = ("conn_open", "ok", {"conn": "c"})
+    first: Line = ("deliver", "", {**limited, "m": "m1"})
+    second: Line = ("deliver", "", {**limited, "m": "m2"})
+    ended: tuple[Line, ...] = ((end, "", {"conn": "c"}),) if end else ()
+    assert verdict("P7", events(opened, first, *ended, opened, second)) is not Verdict.VIOLATED
+    assert verdict("P7", events(opened, first, second)) is Verdict.VIOLATED
+
+
+def test_within_the_limit_of_a_connection_nothing_is_said_of_one_channel() -> None:
+    limited = {"autoack": False, "prefetch": 2, "scope": "conn", "q": "q"}
+    given = events(
+        *(("deliver", "", {**channel("c"), **limited, "m": f"m{n}"}) for n in (1, 2)),
+    )
+    found = ANY["P7"].check(complete(given))
+    assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.INCONCLUSIVE, 0, 2)

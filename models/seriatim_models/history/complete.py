@@ -9,6 +9,7 @@ recorder left the field empty:
 | conn | events of a channel | the recorder, above a client library: without names each connection has one of its own |
 | gen | events of a channel | 0 if its connection has no name and lines were lost, or no recorder of its own |
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
+| gen | deliver, get without a channel | 2 if one of its connection's name had ended or been opened before |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag; if that is not known, false as long as nobody asked for it |
@@ -511,6 +512,9 @@ EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, i
 ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
+LIVES_KEPT = 65536  # names of connections, which may come again at any time
+FIRST, ENDED, AGAIN = range(3)
+"""Of the name of a connection: it is the first, that has ended, or it was opened anew."""
 STREAMS_KEPT = 65_536  # streams of publishers; what one sent last is seen soon
 
 
@@ -526,11 +530,14 @@ class _QueueDelay(msgspec.Struct):
 class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
-    bounded: ClassVar = ("_ended", "_sent", "_unnumbered")
+    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives")
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
     _ended: dict[tuple[str, int], None] = {}
     """Channels that ended, the latest last: callbacks of what came before may still run."""
+    _lives: dict[str, int] = {}
+    """Connections that were opened or have ended, the latest `LIVES_KEPT`: `FIRST`, `ENDED` or `AGAIN`. Whoever comes
+    again under the same name has nothing of what it had."""
     _messages: _Messages = msgspec.field(default_factory=_Messages)
     _asked: dict[tuple[object, ...], _OpenPolls] = {}
     """Gets under way where there are no channels."""
@@ -590,7 +597,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if event.ch is None:
             if event.ev in ("conn_open", "conn_close", "conn_drop"):
                 # Where one is opened, another one of its name has ended.
-                self._end_connection(event.conn)
+                self._end_connection(event)
             return self._without_channel(event)
         key = (event.conn, event.ch)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
@@ -611,14 +618,16 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 channel = channel.earlier(back)
                 gen = gen - back if event.gen is None else gen
             elif event.lvl in ("", "api") and (
-                self._lost or (channel.before and event.pos is None)
+                self._lost
+                or (channel.before and event.pos is None)
+                or (key in self._ended and self._lives.get(event.conn) == AGAIN)
             ):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN
         new = _changed(event, self._implied(event, gen, channel), channel)
         if event.ev in ("conn_close", "conn_drop"):
-            self._end_connection(event.conn)
+            self._end_connection(event)
         elif event.ev == "ch_close":
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
@@ -740,6 +749,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 new |= self._delayed(event)
             case "deliver" | "get" if event.m:
                 new |= self._taken(event)
+                if event.gen is None and self._lives.get(event.conn):
+                    new["gen"] = 2
             case "get" if event.ph == "invoke" and event.t is not None:
                 self._poll(event, event.t)
             case "get" if (
@@ -808,9 +819,18 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if len(self._ended) > ENDED_KEPT:
             self._channels.pop(forget_oldest(self._ended), None)
 
-    def _end_connection(self, conn: str) -> None:
+    def _end_connection(self, event: Event) -> None:
+        """A connection is opened, or ends: its channels have ended, and what comes may be of another of its name."""
+        conn, opened = event.conn, event.ev == "conn_open"
         for key in [k for k in self._channels if k[0] == conn and k not in self._ended]:
             self._end(key)
+        if opened and event.ph not in ("", "ok"):
+            return
+        before = self._lives.pop(conn, None)
+        life = FIRST if before is None else before
+        self._lives[conn] = max(life, ENDED) if not opened else FIRST if before is None else AGAIN
+        if len(self._lives) > LIVES_KEPT:
+            forget_oldest(self._lives)
 
     def _qos(self, event: Event, channel: _Channel) -> None:
         if event.ph not in ("", "invoke"):

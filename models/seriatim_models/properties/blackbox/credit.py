@@ -45,7 +45,10 @@ class Prefetch(ChannelProperty[Outstanding]):
     what was certainly acquired after a later answer; a delivery on a channel opened before them can be a violation,
     and one that is none is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
-    is untestable. Of a limit that was changed while messages were on their way `history.complete` takes the widest.
+    is untestable. So is one within the limit of a connection, of whose other channels it says nothing; what one of them
+    alone holds beyond that is a violation. Where a connection without channels has ended, or was opened anew, nobody
+    knows what a worker of that name still holds, and what looks like an excess is untestable.
+    Of a limit that was changed while messages were on their way `history.complete` takes the widest.
     """
 
     id = "P7"
@@ -135,15 +138,16 @@ class Prefetch(ChannelProperty[Outstanding]):
         if event.scope == "consumer":
             held = [e for e in state.open.values() if e.ctag == event.ctag]
             whose = f"consumer {event.ctag} on {by}"
-        elif event.scope == "channel":
-            # A prefetch of the channel covers all its consumers.
+        elif event.scope in ("channel", "conn"):
+            # A prefetch of the channel covers all its consumers, one of the connection all channels.
             held = list(state.open.values())
-            whose = f"channel {by}"
+            whose = f"channel {by}" if by.ch is not None else f"consumer {by}"
         else:
             tally.untestable += 1
             return
-        if len(held) <= event.prefetch:
-            if state.partial:
+        another = event.ch is None and (event.gen or 1) > 1
+        if len(held) <= event.prefetch or another:
+            if state.partial or event.scope == "conn" or len(held) > event.prefetch:
                 tally.untestable += 1
             else:
                 tally.tested += 1

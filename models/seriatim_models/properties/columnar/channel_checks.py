@@ -15,6 +15,7 @@ from seriatim_models.properties.columnar.connections import (
     ANSWERED,
     ENDED,
     POLLED,
+    SCOPES,
     SENT,
     TAKEN,
     WHOLE,
@@ -44,14 +45,16 @@ class PrefetchCheck:
         steps = taken.astype(np.int64) - rows.held.frees
         # A settlement counts for the consumer to which its message had come.
         whose = np.where(rows.held.frees, rows.held.of, rows.consumer)
-        for scope, by, before in (
-            (1, whose, rows.held.consumer),
-            (2, rows.channel.astype(np.uint64), rows.held.channel.astype(np.uint64)),
+        consumers = limited & (rows.scope == SCOPES["consumer"])
+        known = consumers | (limited & (rows.scope == SCOPES["channel"]))
+        others = limited & (rows.scope != 0) & ~consumers
+        for mine, by, before in (
+            (consumers, whose, rows.held.consumer),
+            (others, rows.channel.astype(np.uint64), rows.held.channel.astype(np.uint64)),
         ):
-            mine = limited & (rows.scope == scope)
             if mine.any():
                 wrong |= mine & (_running(by, steps, before) > rows.limit)
-        return Cleared(wrong, limited & (rows.scope != 0), limited & (rows.scope == 0))
+        return Cleared(wrong, known, limited & ~known)
 
     def arrays(self) -> list[bytes]:
         """Nothing is kept: what is held is known to all checks."""

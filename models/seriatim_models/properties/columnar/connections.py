@@ -83,7 +83,7 @@ class ChannelRows(NamedTuple):
     limit: Ints
     """The prefetch; 0 for none."""
     scope: Smalls
-    """Of the prefetch: 0 not known, 1 the consumer's, 2 the channel's."""
+    """Of the prefetch: see `SCOPES`; 0 is not known."""
     above: Bools
     """Recorded above a client library."""
     autoack: Bools
@@ -252,7 +252,9 @@ class RegularConnections:
         gen = np.asarray(pc.fill_null(column_of(batch, "gen"), -1))
         nowhere = np.asarray(column_of(batch, "ch").is_null())
         kind[
-            (gen == UNKNOWN_GEN) | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST) | nowhere))
+            (gen == UNKNOWN_GEN)
+            | (nowhere & (gen > 1))
+            | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST) | nowhere))
         ] = OTHER
         # A settlement becomes a row for each message that it names; one that names none is odd.
         settles = kind == SETTLED
@@ -275,7 +277,7 @@ class RegularConnections:
         sender = mixed(queue ^ text_hashes(rec.values)[0][rec.codes][of])
         first = np.where(published, first ^ sender, first)
         second = np.where(published, mixed(second ^ sender), second)
-        scope = coded(batch, "scope")
+        scope, zeros = coded(batch, "scope"), np.zeros(len(batch), np.int8)
         of_channel = channel.astype(np.uint64) * _ODD
         consumer = mixed(text_hashes(ctag.values)[0][ctag.codes] + of_channel)[of]
         rows = ChannelRows(
@@ -289,7 +291,7 @@ class RegularConnections:
             several=several[of],
             begins=np.append(True, of[1:] != of[:-1])[: len(of)],
             limit=np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)).astype(np.int64)[of],
-            scope=(scope.among("consumer") + 2 * scope.among("channel")).astype(np.int8)[of],
+            scope=sum((n * scope.among(s) for s, n in SCOPES.items()), start=zeros)[of],
             above=coded(batch, "lvl").among("", "api")[of],
             autoack=flags(column_of(batch, "autoack"), False)[of],
             held=_NOTHING_HELD,
@@ -434,6 +436,8 @@ class RegularConnections:
 
 
 _CALLS = frozenset({"consume", "cancel", "qos", "ch_close"})
+SCOPES = {"consumer": 1, "channel": 2, "conn": 3}
+"""The numbers of those whose limit one channel can be seen to exceed."""
 _READ = ACQUIRES | SETTLES | _CALLS | {"publish", "ch_open", "recover", "expire"}
 
 
