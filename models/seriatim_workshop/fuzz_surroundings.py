@@ -130,11 +130,11 @@ class ProcessSurroundings(NamedTuple):
     """A signal that comes, and after how many seconds."""
 
     def __str__(self) -> str:
-        told = {
+        variables = {
             name: value if len(str(value)) < 40 else f"{str(value)[:40]}..."
             for name, value in self.variables.items()
         }
-        parts = [told, self.limits, self.mask and oct(self.mask), self.ignored, self.streams]
+        parts = [variables, self.limits, self.mask and oct(self.mask), self.ignored, self.streams]
         return ", ".join(str(part) for part in [*parts, self.folder, self.ended] if part)
 
 

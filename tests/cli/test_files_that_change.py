@@ -176,7 +176,9 @@ def test_what_is_said_of_a_file_that_changes_is_true(
         )
         assert ticks.at == -1
         sentence = errors.splitlines()[-1] if errors else ""
-        told = CHANGED in out or (code == 2 and "Traceback" not in errors and path.name in sentence)
-        if code == 70 or not (told or (code, out) in true):
+        spoken = CHANGED in out or (
+            code == 2 and "Traceback" not in errors and path.name in sentence
+        )
+        if code == 70 or not (spoken or (code, out) in true):
             wrong.append((at, code, out[-300:], errors[-600:]))
     assert wrong == []
