@@ -159,7 +159,7 @@ def build(choose: Choose, max_size: int = 24) -> list[Event]:
                     "dtag": choose.number(1, 5),
                     "redelivered": choose.one([False, False, True, None]),
                     "prefetch": choose.one([1, 2, None]),
-                    "scope": choose.one(["consumer", "channel", "conn", None]),
+                    "scope": choose.one(["consumer", "channel", None]),
                     "autoack": choose.one([None, False, True]),
                     "nolocal": choose.one([*[False] * 8, True, None]),
                     "t_lo": choose.one([None, choose.number(max(0, t - 4), t)]),
