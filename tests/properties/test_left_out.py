@@ -410,6 +410,24 @@ def test_a_right_system_is_not_reported_for_what_was_taken_after_a_recorder_stop
     assert not stopped(300_273)
 
 
+@pytest.mark.parametrize("shown", [None, "publish", "ch_close"])
+def test_who_only_opened_a_channel_may_have_taken_what_is_gone(shown: str | None) -> None:
+    """His recorder was killed behind the opening; where it wrote down what he does, or his end, the message is lost."""
+    r = Recording()
+    r.add("ch_open", "ok", conn="k", ch=1, rec="second")
+    if shown is not None:
+        r.add(shown, "ok", conn="k", ch=1, rec="second", m="m1" if shown == "publish" else "")
+    for ph in ("invoke", "ok"):
+        r.add("publish", ph, m="m0", q="q", proc="p", op=97, rec="first")
+    r.add("note", q="q", args={"depth": 0, "held": 0}, rec="first")
+    found = BY_ID["P1"].check(list(complete(r.events)))
+    assert (found.verdict is Verdict.VIOLATED) is (shown is not None)
+
+
+def test_a_right_system_whose_consumer_had_only_opened_its_channel_is_not_reported() -> None:
+    assert not stopped(96_303)
+
+
 @pytest.mark.parametrize("goes_on", [False, True], ids=["killed", "goes on"])
 def test_what_a_killed_recorder_did_not_see_taken_is_not_lost(goes_on: bool) -> None:
     """The poller's recorder wrote nothing after somebody had looked: it may have taken the message and settled it."""

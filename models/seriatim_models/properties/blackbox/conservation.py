@@ -343,7 +343,7 @@ class Conservation(LifecycleProperty):
         mine.pollers |= more.pollers
         mine.leaky |= more.leaky
         left.published |= right.published
-        left.recorders.join(right.recorders.of)
+        left.recorders.join(right.recorders)
         return super().combine(left, right)
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
@@ -537,9 +537,11 @@ class Conservation(LifecycleProperty):
     def _took_on_unrecorded(self, summary: ConservationSummary, look: Depth) -> bool:
         """Whether somebody may have taken from a queue, and settled, behind the latest line of his recorder, which
         wrote nothing after the look and so may have been killed before: whoever took from some queue, unless he is
-        known to have ended by then.
+        known to have ended by then, or opened a channel and wrote nothing of what he did there.
         """
         stopped = summary.recorders.silent_since(look.event)
+        if stopped & summary.recorders.only_opened:
+            return True
         return bool(stopped) and any(
             rec in stopped and not summary.sessions.over(by, look.pos)
             for by, rec in summary.traffic.recorded_by.items()

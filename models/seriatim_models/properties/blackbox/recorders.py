@@ -5,27 +5,46 @@ A recorder that is killed leaves no `gap`. That it was still there is known by a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from seriatim_models.history.event import Event
+
+OPENS = "ch_open"
+SHOWS = frozenset({"publish", "consume", "get", "note", "ch_close", "conn_close", "conn_drop"})
+"""Events by which it is known what a recorder's client does, or that it did nothing."""
 
 
 class LatestLines(msgspec.Struct):
     """When each recorder that has a name wrote its latest line, of those that a property reads."""
 
     of: dict[str, int] = {}
+    opened: set[str] = set()
+    """Who opened a channel."""
+    shown: set[str] = set()
+    """Who wrote one of `SHOWS`."""
 
     def take(self, event: Event) -> None:
         """Take in a line."""
-        if event.rec and event.t is not None:
+        if not event.rec:
+            return
+        if event.t is not None:
             self.of[event.rec] = max(event.t, self.of.get(event.rec, event.t))
+        if event.ev in SHOWS:
+            self.shown.add(event.rec)
+        elif event.ev == OPENS:
+            self.opened.add(event.rec)
 
-    def join(self, other: Mapping[str, int]) -> None:
+    def join(self, other: LatestLines) -> None:
         """Add those of other lines of the run."""
-        for rec, t in other.items():
+        for rec, t in other.of.items():
             self.of[rec] = max(t, self.of.get(rec, t))
+        self.opened |= other.opened
+        self.shown |= other.shown
+
+    @property
+    def only_opened(self) -> set[str]:
+        """Those that opened a channel, and stopped before they wrote down for what."""
+        return self.opened - self.shown
 
     def another_stopped(self, event: Event) -> bool:
         """Whether a recorder other than that of an event may have stopped before it: then nobody knows what its

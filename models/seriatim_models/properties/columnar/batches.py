@@ -20,6 +20,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
+from seriatim_models.properties.blackbox.recorders import OPENS, SHOWS, LatestLines
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present, some
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
@@ -227,14 +228,23 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     )
 
 
-def _latest(batch: pa.RecordBatch, ev: Coded) -> dict[str, int]:
-    """When each recorder wrote its latest line."""
+def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
+    """As `LatestLines.take` of each event."""
     rec, t = coded(batch, "rec"), column_of(batch, "t")
-    timed = np.asarray(t.is_valid()) & ev.among(*Conservation.reads) & ~rec.among("")
+    named = ev.among(*Conservation.reads) & ~rec.among("")
+    timed = np.asarray(t.is_valid()) & named
     codes = rec.codes[timed]
     latest = np.full(len(rec.values), np.iinfo(np.int64).min)
     np.maximum.at(latest, codes, np.asarray(pc.fill_null(t, 0)).astype(np.int64)[timed])
-    return {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()}
+
+    def who(those: Bools) -> set[str]:
+        return {rec.values[k] for k in np.unique(rec.codes[those]).tolist()}
+
+    return LatestLines(
+        {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()},
+        opened=who(named & ev.among(OPENS)),
+        shown=who(named & ev.among(*SHOWS)),
+    )
 
 
 def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:

@@ -58,6 +58,7 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
     connection,
 )
+from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
@@ -203,8 +204,8 @@ class Prefiltered(NamedTuple):
     """Queues of polls whose outcome nobody knows."""
     unseen_polls: UnseenPolls
     """By their places in the run."""
-    recorders: Mapping[str, int]
-    """When each recorder wrote its latest line."""
+    recorders: LatestLines
+    """Of all recorders."""
 
     def joined(self, other: Prefiltered) -> Prefiltered:
         """Of two pre-filters that had different messages of one run."""
@@ -342,7 +343,7 @@ class Prefilter:
         general: Sequence[tuple[int, Event]],
         queues: Mapping[str, int],
         polls: Sequence[tuple[int, Event]],
-        recorders: Mapping[str, int],
+        recorders: LatestLines,
     ) -> None:
         """Add the next batch, see `BatchRows`: `general`, `polls` and `recorders` are of all messages, and go up to the
         batch's last place.
@@ -602,7 +603,7 @@ class Prefilter:
             polls=dict(kept.traffic.polls),
             unknown=list(kept.traffic.unknown),
             unseen_polls=kept.traffic.unseen_polls,
-            recorders=dict(kept.recorders.of),
+            recorders=kept.recorders,
         )
 
 

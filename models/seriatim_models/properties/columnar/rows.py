@@ -115,8 +115,8 @@ class BatchRows(NamedTuple):
     """Place of the last traffic by queue, as conservation counts it."""
     polls: Sequence[tuple[int, Event]]
     """Polls that name a message: only these and the general ones together say which are open."""
-    recorders: Mapping[str, int]
-    """When each recorder wrote its latest line, of those that conservation reads."""
+    recorders: LatestLines
+    """Of those that conservation reads."""
 
 
 LONG = 256  # bytes: names beyond are hashed one by one
@@ -281,4 +281,4 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
         np.array(by, np.int64),
         np.array(redelivered, np.int8),
     )
-    return BatchRows(rows, general, queues, polls, recorders.of)
+    return BatchRows(rows, general, queues, polls, recorders)
