@@ -146,7 +146,7 @@ def main(arguments: Sequence[str]) -> int:
         chosen = programs(system, asked.depth, asked.sample)
         for n, data in enumerate(chosen, 1):
             run = partial(follow_pair, system, data)
-            outcome = journal.once(asked.journal, f"{system} {title(data)}", run)
+            outcome = journal.once(asked.journal, f"{system} {data.mode} {title(data)}", run)
             outcomes.append(outcome)
             if outcome.wrong:
                 print(f"! {system}, {outcome.program}\n      {outcome.wrong}", flush=True)
