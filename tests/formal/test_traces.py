@@ -1,5 +1,7 @@
 """Executions of the reference are behaviours of the specifications; mutants leave them where they go wrong."""
 
+from types import ModuleType
+
 import pytest
 
 import seriatim.queue as reference
@@ -187,6 +189,11 @@ def browser_resumes_beside_another(scene: PullScene) -> None:
     scene.spawn(pause_and_resume, name="X")
 
 
+def edited_queue(edit: tuple[str, str]) -> ModuleType:
+    """The queue with one text in the place of another."""
+    return load_module("queue", Mutant("edited", "", "", "queue", (edit,), "", "", 0))
+
+
 def test_who_resumes_a_browser_wakes_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """In no program of the queue another browser listens meanwhile, with something to see."""
     monkeypatch.setitem(PROGRAMS, "browser-resumes", RANKS["browser-resumes-beside-another"])
@@ -199,8 +206,7 @@ def test_who_resumes_a_browser_wakes_no_other(monkeypatch: pytest.MonkeyPatch) -
         "                self._notify(consumer)\n"
         "            elif",
     )
-    edited = Mutant("wakes-all-browsers", "", "", "queue", (edit,), "", "browser-resumes", 0)
-    found = follow("browser-resumes", lib=load_module("queue", edited))
+    found = follow("browser-resumes", lib=edited_queue(edit))
     assert found.system == "wakeups"
     assert "wake_browser(t = X, b = Y) is not possible here" in found.rejected
 
@@ -235,8 +241,7 @@ def test_a_release_that_is_refused_wakes_nobody(monkeypatch: pytest.MonkeyPatch)
         "            self._announce(entry)\n"
         "        return ok\n",
     )
-    edited = Mutant("announces-a-refusal", "", "", "queue", (edit,), "", "refused", 0)
-    found = follow("refused", lib=load_module("queue", edited))
+    found = follow("refused", lib=edited_queue(edit))
     assert found.system == "wakeups"
     assert "notify(t = B, c = B) is not possible here: it needs that B walks" in found.rejected
 
@@ -265,8 +270,7 @@ def test_a_job_goes_on_behind_who_was_served(monkeypatch: pytest.MonkeyPatch) ->
         '                while self.deliver_to(consumer, "job"):\n                    pass\n'
         "                return\n",
     )
-    edited = Mutant("job-ends-with-the-first", "", "", "queue", (edit,), "", "due-for-two", 0)
-    found = follow("due-for-two", executions=60, lib=load_module("queue", edited))
+    found = follow("due-for-two", executions=60, lib=edited_queue(edit))
     assert found.system == "jobs"
     assert "ends its job, and m-B could go to B all the while" in found.rejected
 

@@ -291,7 +291,7 @@ class RegularConnections:
             several=several[of],
             begins=np.append(True, of[1:] != of[:-1])[: len(of)],
             limit=np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)).astype(np.int64)[of],
-            scope=sum((n * scope.among(s) for s, n in SCOPES.items()), start=zeros)[of],
+            scope=sum((n * scope.among(s) for s, n in SCOPES.items()), zeros).astype(np.int8)[of],
             above=coded(batch, "lvl").among("", "api")[of],
             autoack=flags(column_of(batch, "autoack"), False)[of],
             held=_NOTHING_HELD,
