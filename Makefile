@@ -268,7 +268,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	  echo "seriatim needs Python 3.11 or newer; install one, or name it: make PYTHON=/path/to/python3.12 run" >&2; exit 2; fi
 	@"$(BIN)/python" -c '' 2>/dev/null || "$(PYTHON)" -m venv --clear "$(VENV)" || { \
 	  echo "Python could not make .venv: install its venv module (Debian: python3-venv) and try again" >&2; exit 2; }
-	@echo "Installing into $(VENV): about a gigabyte, a few minutes the first time"
+	@echo "Installing into $(VENV): 1.8 GB, a few minutes the first time"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
