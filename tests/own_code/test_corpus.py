@@ -12,7 +12,15 @@ from tests.own_code import published
 
 from seriatim_models.explorer.python import check
 from seriatim_workshop.corpus import by_peers, drivers
-from seriatim_workshop.corpus.run import ASIDE, BEGIN, BUGS, END, driver_of, row
+from seriatim_workshop.corpus.run import (
+    ASIDE,
+    BEGIN,
+    BUGS,
+    END,
+    SECOND_ASIDE,
+    driver_of,
+    row,
+)
 
 PAGE = (Path(__file__).parents[2] / "spec/OWN_CODE.md").read_text(encoding="utf-8")
 
@@ -22,7 +30,7 @@ def result(verdict: str) -> dict[str, Any]:
 
 
 def test_every_bug_has_a_driver_and_two_versions() -> None:
-    for bug in (*BUGS, *ASIDE):
+    for bug in (*BUGS, *ASIDE, *SECOND_ASIDE):
         assert callable(driver_of(bug.driver))
         assert bug.buggy != bug.fixed
 
