@@ -89,6 +89,36 @@ def has_a_finder() -> None:
     in_two_threads(lambda: q.put(1), q.get)
 
 
+def has_a_finder_in_the_place_of_another() -> None:
+    """As six has it where one is there already: there are as many finders as before."""
+    sys.meta_path[0] = Finder()
+    import moved_thing
+
+    q = moved_thing.Queue()
+    in_two_threads(lambda: q.put(1), q.get)
+
+
+class OldFinder:
+    """As six had it up to 1.15: interpreters up to 3.11 ask it."""
+
+    def find_module(self, name: str, path: object = None) -> OldFinder | None:
+        return self if name == "moved_thing_of_old" else None
+
+    def load_module(self, name: str) -> types.ModuleType:
+        made = sys.modules[name] = types.ModuleType(name)
+        made.__dict__["Queue"] = queue.Queue
+        return made
+
+
+def has_a_finder_of_old() -> None:
+    sys.meta_path.append(OldFinder())  # type: ignore[arg-type]  # it has no find_spec
+    import moved_thing_of_old  # type: ignore[import-not-found]  # found by the finder
+
+    assert sys.modules["moved_thing_of_old"] is moved_thing_of_old
+    q = moved_thing_of_old.Queue()
+    in_two_threads(lambda: q.put(1), q.get)
+
+
 def sees_its_caller() -> None:
     assert sys._getframe().f_code.co_name == "sees_its_caller"
     assert caller() == "sees_its_caller"

@@ -16,13 +16,20 @@ from seriatim_models.explorer.python import check
 @pytest.mark.parametrize(
     "name",
     [
-        "knows_itself", "puts_another_in_its_place", "has_a_finder", "sees_its_caller", "finalizes",
+        "knows_itself", "puts_another_in_its_place", "has_a_finder", "has_a_finder_in_the_place_of_another",
+        "sees_its_caller", "finalizes",
         "waits_over_its_own_lock", "gives_a_lock_back", "looks_up_classes_of_their_own",
         "polls_in_a_daemon",
     ],
 )  # fmt: skip
 def test_it_runs_and_nothing_is_wrong(name: str) -> None:
     result = check(getattr(imports, name))
+    assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the interpreter does not ask it any more")
+def test_a_finder_that_finds_modules_without_a_spec_is_asked() -> None:
+    result = check(imports.has_a_finder_of_old)
     assert (result.verdict, result.unseen) == ("ok", []), result.why
 
 

@@ -175,6 +175,16 @@ def _spec(name: str, search_path: Sequence[str] | None) -> ModuleSpec | None:
     return None
 
 
+def _spec_of(finder: Any, name: str, search_path: Sequence[str] | None) -> ModuleSpec | None:
+    """What a finder of the program finds; by ``find_module`` where the interpreter still asks it (up to 3.11)."""
+    if hasattr(finder, "find_spec"):
+        spec: ModuleSpec | None = finder.find_spec(name, search_path, None)
+        return spec
+    find = getattr(finder, "find_module", None) if sys.version_info < (3, 12) else None
+    loader = None if find is None else find(name, search_path)
+    return None if loader is None else importlib.util.spec_from_loader(name, loader)
+
+
 def _is_namespace(module: Any) -> bool:
     """Whether a module is a package without a source of its own."""
     return hasattr(module, "__path__") and getattr(module, "__file__", None) is None
@@ -335,17 +345,19 @@ class Sandbox:
     def _by_own_finder(self, ex: PythonExecution, name: str, parent: Any) -> Any:
         """The module that an observed module has put a finder into `sys.meta_path` for, as six does; None if none."""
         known = ex.modules.get("sys")
-        if known is None or len(known.meta_path) == len(sys.meta_path):
-            return None
         path = getattr(parent, "__path__", None)
-        for finder in known.meta_path:
+        for finder in () if known is None else known.meta_path:
             if any(finder is real for real in sys.meta_path):
                 continue
-            spec = finder.find_spec(name, path, None)
+            spec = _spec_of(finder, name, path)
             if spec is not None and spec.loader is not None:
-                module: types.ModuleType = spec.loader.create_module(spec) or types.ModuleType(name)
-                ex.modules[name] = module
-                spec.loader.exec_module(module)
+                if not hasattr(spec.loader, "exec_module"):
+                    made = spec.loader.load_module(name)
+                    module: types.ModuleType = ex.modules.setdefault(name, made)
+                else:
+                    module = spec.loader.create_module(spec) or types.ModuleType(name)
+                    ex.modules[name] = module
+                    spec.loader.exec_module(module)
                 if parent is not None and not hasattr(parent, name.rpartition(".")[2]):
                     setattr(parent, name.rpartition(".")[2], module)
                 return module
