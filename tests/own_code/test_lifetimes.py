@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from tests.own_code import closed_late, lifetimes
+from tests.own_code import closed_late, lifetimes, seen_late
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import check
@@ -47,6 +47,24 @@ def test_what_lives_is_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch)
     result = check(lifetimes.right_many_objects_beside_a_generator, seconds=60)
     assert (result.verdict, result.executions) == ("ok", 2)
     assert len(looked) < 100 * lifetimes.MANY
+
+
+def test_nobody_looks_for_what_has_died_before_anybody_can_see_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A package makes thousands of objects when it is imported, and its first weak reference comes late or never."""
+    counted = followed._counts
+    times = 0
+
+    def counts(records: Iterable[ObjectRecord]) -> Iterator[int]:
+        nonlocal times
+        times += 1
+        return counted(records)
+
+    monkeypatch.setattr(followed, "_counts", counts)
+    result = check(seen_late.right_many_objects_before_a_reference, seconds=60)
+    assert (result.verdict, result.executions) == ("ok", 2)
+    assert times < 3 * seen_late.MANY
 
 
 def test_collecting_cycles_is_refused() -> None:

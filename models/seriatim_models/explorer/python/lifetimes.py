@@ -5,6 +5,7 @@ As long as nothing of this kind is made in a program, its objects live until the
 The first that is made begins the search again, with lifetimes followed. Then an object dies as in CPython without the
 collector of cycles: when the last reference to it goes. All references but those of the explorer itself are real ones,
 so before each announcement the thread that runs drops what only the explorer holds; `__del__` and callbacks run there.
+What died before the first of this kind was made in an execution is dropped then: until then nobody could tell.
 To follow a weak reference writes the life of its object, and so does a thread that has let go of a reference to it
 since its last announcement: who comes first decides whether the object is found, and who comes last lets it die.
 """
@@ -28,7 +29,7 @@ from seriatim_models.explorer.model.guard import HARNESS, place, program_text
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python.accesses import now, record_of
 from seriatim_models.explorer.python.calls import call
-from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
+from seriatim_models.explorer.python.execution import CLOSED_LAST, LIFETIMES, PythonExecution
 from seriatim_models.explorer.python.places import ObjectRecord, SharedPlace
 
 LIFE = "<lifetime>"
@@ -200,22 +201,46 @@ def _in_try(code: types.CodeType, at: int) -> bool:
 
     From 3.12 on each generator as a whole has a handler that makes a RuntimeError of StopIteration.
     """
+    return any(start <= at < end for start, end in _handled(code))
+
+
+@cache
+def _tries(code: types.CodeType) -> bool:
+    """Whether a function has a `with` or `try` at all."""
+    return any(_handled(code))
+
+
+def _handled(code: types.CodeType) -> Iterator[tuple[int, int]]:
+    """From where to where an exception is looked at by a function itself."""
     whole = {i.offset for i in dis.get_instructions(code) if i.argrepr == STOPS}
     table: Any = dis._parse_exception_table(code)  # type: ignore[attr-defined]
-    return any(e.start <= at < e.end and e.target not in whole for e in table)
+    return ((e.start, e.end) for e in table if e.target not in whole)
 
 
 class MortalExecution(PythonExecution):
     """An execution in which objects die."""
 
-    __slots__ = ("burying", "referred")
+    __slots__ = ("burying", "referred", "watched")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.watched = False
+        """Whether there is, or was, something by which the program can see that an object has died."""
         self.referred: dict[int, int] = {}
         """How many references there were to each object, by address, that has weak ones, as the thread began."""
         self.burying: set[Thread] = set()
         super().__init__(*args, **kwargs)
         self.switch = self._switch
+
+    def need(self, label: str, site: int) -> bool:
+        """As `PythonExecution.need`. Who needs lifetimes sees from now on what dies."""
+        self.watched |= label == LIFETIMES
+        return super().need(label, site)
+
+    def record(self, obj: object, label: str, made: bool) -> ObjectRecord:
+        """As `PythonExecution.record`. A generator that is closed when it dies may do something then."""
+        if type(obj) in CLOSED_LAST and not (inspect.isgenerator(obj) and not _tries(obj.gi_code)):
+            self.watched = True
+        return super().record(obj, label, made)
 
     def begins(self) -> None:
         """What is there now is compared with what is there at the next announcement."""
@@ -247,7 +272,8 @@ class MortalExecution(PythonExecution):
 
     def bury(self, thread: Thread) -> None:
         """Let the objects die that only the explorer holds."""
-        if thread in self.burying:
+        self.watched |= bool(self.coroutines)
+        if not self.watched or thread in self.burying:
             return
         self.burying.add(thread)
         try:
