@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.own_code import waiting
+from tests.own_code import waiting, waiting_tasks
 
 from seriatim_models.explorer import Random, Replay
 from seriatim_models.explorer.python import check
@@ -93,3 +93,24 @@ def test_a_sample_goes_on_when_what_it_waits_for_has_changed() -> None:
 def test_several_processes_see_the_same(name: str) -> None:
     result = check(getattr(waiting, name), jobs=2)
     assert (result.verdict, result.traces) == ("ok", RIGHT[name])
+
+
+@pytest.mark.parametrize("name", [name for name in vars(waiting_tasks) if name.startswith("wrong")])
+def test_a_task_that_waits_without_letting_the_event_loop_run_waits_for_ever(name: str) -> None:
+    result = check(getattr(waiting_tasks, name), max_executions=50)
+    assert result.verdict == "violated", result.why
+    assert re.search(r"main waits for ever: the loop at waiting_tasks.py:\d+", result.why), (
+        result.why
+    )
+    assert result.counterexample is not None
+    again = check(getattr(waiting_tasks, name), Replay(result.counterexample.token))
+    assert (again.verdict, again.why.partition(" (")[0]) == (
+        "violated",
+        result.why.partition(" (")[0],
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in vars(waiting_tasks) if name.startswith("right")])
+def test_a_task_goes_on_where_the_event_loop_or_another_thread_has_run(name: str) -> None:
+    result = check(getattr(waiting_tasks, name), seconds=60)
+    assert result.verdict == "ok", result.why

@@ -145,6 +145,14 @@ def loop(site: int, *names: str) -> Loop | None:
     return None if ex is None or ex.current is None else Loop(ex, site, names)
 
 
+def loop_of_task(site: int, *names: str) -> Loop | None:
+    """As `loop`, of one that awaits."""
+    begun = loop(site, *names)
+    if begun is not None:
+        begun.awaits = True
+    return begun
+
+
 def decorated(decorator: Any, site: int) -> Any:
     """A decorator of a class: one that is not observed (of `attrs`, say) does not see the hash of `build_class`."""
     if MARK in getattr(decorator, "__globals__", ()):
@@ -183,7 +191,8 @@ HOOKS: dict[str, Any] = {
         "spread": spread, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
-        "loop": loop, "round": going_round, "endless": endless, "scoped": Scoped, "scoped_async": ScopedAsync,
+        "loop": loop, "loop_of_task": loop_of_task,
+        "round": going_round, "endless": endless, "scoped": Scoped, "scoped_async": ScopedAsync,
         "raised": raised, "with_lookups": lambda method: with_lookups(method, method.__name__),
     }.items()
 }  # fmt: skip

@@ -33,6 +33,7 @@ from seriatim_models.explorer.python.patterns import Conditions, condition
 from seriatim_models.explorer.python.scopes import (
     Scope,
     ScopeFinder,
+    awaits,
     bound_first,
     bound_in,
     may_have_no_end,
@@ -708,7 +709,7 @@ class Rewriter(ast.NodeTransformer):
                 names &= self.scope.used
         elif not self.guarded:
             names -= bound_first(node)
-        call = self.hook("loop", node)
+        call = self.hook("loop_of_task" if awaits(node) else "loop", node)
         call.args = [call.args[-1], *map(ast.Constant, sorted(names))]
         return ast.copy_location(ast.Assign([ast.Name(self.temporary(), ast.Store())], call), node)
 

@@ -73,14 +73,19 @@ class SelectorEventLoop(base_events.BaseEventLoop):
     def _timer_handle_cancelled(self, handle: Any) -> None:
         self._timers.cancelled(handle)
 
-    async def shutdown_asyncgens(self) -> None:
-        """End the asynchronous generators that are left."""
+    def shutdown_asyncgens(self) -> Any:
+        """End the asynchronous generators that are left; no coroutine is made where nobody would await it."""
+        asyncio_state.still_runs()
+        return self._shutdown_asyncgens()
+
+    async def _shutdown_asyncgens(self) -> None:
         asyncio_state.left_open(self._asyncgens)
         await super().shutdown_asyncgens()
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    def shutdown_default_executor(self, timeout: float | None = None) -> Any:
         """Wait for the threads of the executor; the five minutes that `asyncio.run` gives them are not over."""
-        await super().shutdown_default_executor()
+        asyncio_state.still_runs()
+        return super().shutdown_default_executor()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """As in asyncio; what ends an execution, and what comes of that, is none of its business."""

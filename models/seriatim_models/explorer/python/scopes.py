@@ -266,12 +266,17 @@ def may_have_no_end(elements: ast.expr) -> bool:
 
 
 def suspends(loop: ast.For | ast.While) -> bool:
-    """Whether others may run in the thread of a loop while it is in there: it yields or awaits."""
-    waits = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+    """Whether each round of a loop lets others run in its thread: it yields, or goes through what is asynchronous."""
+    waits = ast.Yield | ast.YieldFrom | ast.AsyncFor
     return any(
         isinstance(node, waits) or (isinstance(node, ast.comprehension) and node.is_async)
         for node in _inside(loop)
     )
+
+
+def awaits(loop: ast.For | ast.While) -> bool:
+    """Whether a round of a loop may let others run in its thread: what it awaits may be there already."""
+    return any(isinstance(node, ast.Await | ast.AsyncWith) for node in _inside(loop))
 
 
 def bound_in(loop: ast.For | ast.While) -> set[str]:

@@ -20,8 +20,10 @@ again, as `queue.Queue.empty` does, if no thread of the program looks at locks w
 that it has made itself. Anything else is a change: a store, a notify, a look at the clock, a random number, a
 generator that goes on, C code that is not known to only read. So a loop with a deadline, or one that counts its
 rounds, is run as it is written. A `for` over what has no end (`itertools.count()`, `repeat(x)`, `iter(f, x)`, made
-for it) is such a loop, too: how far it has come nobody knows, if nobody reads its variable. A loop with `yield` or
-`await` in it is not looked at.
+for it) is such a loop, too: how far it has come nobody knows, if nobody reads its variable.
+A loop with `yield` in it is not looked at, and of one with `await` those rounds in which its task has not let the
+event loop run: what it awaited was there already. Such rounds are those of a loop without `await`, and hold up all
+tasks of the thread.
 
 A strategy that draws schedules lets the thread go on once a place has changed, and so does a replay.
 Time that the left out rounds would have slept does not pass.
@@ -29,13 +31,16 @@ Time that the left out rounds would have slept does not pass.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import operator
 import sys
+import types
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import (
     READ,
     Footprint,
@@ -268,7 +273,7 @@ class NoChange(LocalOperation):
 class Loop:
     """A `while` that is being run, or a `for` without an end."""
 
-    __slots__ = ("before", "ex", "names", "rounds", "site", "step", "within")
+    __slots__ = ("awaits", "before", "ex", "names", "rounds", "site", "step", "turn", "within")
 
     def __init__(self, ex: Any, site: int, names: tuple[str, ...]) -> None:
         self.ex = ex
@@ -277,12 +282,15 @@ class Loop:
         self.rounds = self.within = 0
         self.step = -1
         self.before: Moment | None = None
+        self.awaits = False
+        """Whether others may have run in its thread during a round."""
+        self.turn: int | None = None
 
     def round(self) -> bool:
         """The thread is at the head of the loop. True, so that its test is evaluated."""
         ex = self.ex
         thread = ex.current
-        if thread is None:
+        if thread is None or (self.awaits and self._others_ran()):
             return True
         self.rounds += 1
         if self.rounds > LONG:
@@ -293,6 +301,14 @@ class Loop:
             self._count()
         else:
             self._look(ex.rounds, thread)
+        return True
+
+    def _others_ran(self) -> bool:
+        """Whether the event loop may have run since the last round: it has turned, or nobody knows."""
+        before, self.turn = self.turn, turns(self.ex, sys._getframe(3))
+        if before is not None and before == self.turn:
+            return False
+        self.rounds, self.before = 0, None
         return True
 
     def _count(self) -> None:
@@ -326,6 +342,20 @@ class Loop:
 
 
 KINDS[NoChange] = SLEEPS
+
+
+def turns(ex: Any, frame: types.FrameType | None) -> int | None:
+    """How often event loops have turned, where a coroutine is run by a task of `asyncio`; None elsewhere.
+
+    A task that has let the loop run goes on in a later turn. Of what drives a coroutine by itself nobody knows.
+    """
+    while frame is not None and frame.f_code.co_flags & inspect.CO_COROUTINE:
+        frame = frame.f_back
+    while frame is not None and not program_text(frame.f_code.co_filename):
+        if frame.f_globals.get("__name__") == "asyncio.tasks":
+            return sum(int(loop._timers.turn) for loop in ex.loops)
+        frame = frame.f_back
+    return None
 
 
 def going_round(begun: Loop | None) -> bool:
