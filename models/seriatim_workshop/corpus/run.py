@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -238,6 +239,13 @@ def fetched(requirement: str) -> Path:
     return folder
 
 
+class HandlerWithoutLock(logging.NullHandler):
+    """What a library makes in the place of a `logging.StreamHandler`: it has no lock, and writes nothing."""
+
+    def __init__(self, stream: object = None) -> None:
+        super().__init__()
+
+
 def driver_of(name: str) -> Any:
     """The driver of this name."""
     for module in (drivers, kept_aside):
@@ -250,13 +258,12 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
     """The result of a driver with what can be imported in this process."""
     import collections
     import collections.abc
-    import logging
     import socket
     import time
 
     socket.has_ipv6 = False  # urllib3 would open a socket to see
     logging.disable()  # a message would ask for the real time
-    logging.StreamHandler = logging.NullHandler  # type: ignore[misc,assignment]  # which has no lock
+    logging.StreamHandler = HandlerWithoutLock  # type: ignore[misc,assignment]
     for name in ("MutableMapping", "Mapping", "Callable", "Iterable", "MutableSet", "Sequence"):
         if not hasattr(collections, name):  # libraries from before Python 3.10
             setattr(collections, name, getattr(collections.abc, name))
