@@ -116,7 +116,7 @@ async def redis_cancelled():
     from redis.asyncio import Redis
     from redis.asyncio.connection import Connection, ConnectionPool
 
-    class Server:
+    class AnsweringServer:
         """The writer of a connection to a server that answers GET, after some time, with the key."""
 
         def __init__(self, reader):
@@ -138,12 +138,12 @@ async def redis_cancelled():
         async def wait_closed(self):
             pass
 
-    class Wire(Connection):
+    class StubbedConnection(Connection):
         async def _connect(self):
             self._reader = asyncio.StreamReader()
-            self._writer = Server(self._reader)
+            self._writer = AnsweringServer(self._reader)
 
-    client = Redis(connection_pool=ConnectionPool(connection_class=Wire))
+    client = Redis(connection_pool=ConnectionPool(connection_class=StubbedConnection))
     first = asyncio.create_task(client.get("one"))
     await asyncio.sleep(1)
     first.cancel()
