@@ -18,7 +18,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -35,6 +35,7 @@ Fingerprint = tuple[int, int]
 GONE: Fingerprint = (-1, -1)
 """Of a file that is not there."""
 CHANGED = "changed while it was read"
+STREAM = "is a pipe, a socket or a device, not a file; copy what it gives"
 NO_FILE = "what is there is no file; remove it"
 
 T = TypeVar("T")
@@ -84,7 +85,25 @@ def check_file(path: Path, error: Fault = BadFile) -> None:
             f"{path}: is empty, or made by the system while it is read, as in /proc; copy what it gives"
         )
     if not stat.S_ISREG(found.st_mode):
-        raise error(f"{path}: is a pipe, a socket or a device, not a file; copy what it gives")
+        raise error(f"{path}: {STREAM}")
+
+
+def open_file(path: Path, error: Fault = BadFile) -> BinaryIO:
+    """Open what is a file for reading. Nothing waits, whatever is put in its place meanwhile. Raises `error`."""
+    check_file(path, error)
+    try:
+        file = open(path, "rb", opener=_at_once)  # noqa: SIM115 - the caller closes it
+    except OSError as why:  # also of what became a folder
+        raise error(f"{path}: cannot be read: {why.strerror}") from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise error(f"{path}: {STREAM}")
+    return file
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting for somebody who writes to a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def fingerprint(path: str | Path) -> Fingerprint:
@@ -98,9 +117,8 @@ def fingerprint(path: str | Path) -> Fingerprint:
 
 def read_whole(path: Path, most: int = DOCUMENT_MAX, error: Fault = BadFile) -> bytes:
     """The content of a file. Raises `error`."""
-    check_file(path, error)
     try:
-        with path.open("rb") as file:
+        with open_file(path, error) as file:
             content = file.read(most + 1)
     except OSError as why:
         raise error(f"{path}: cannot be read: {why.strerror}") from None

@@ -30,7 +30,7 @@ from seriatim_models.history.event import Event
 from seriatim_models.history.header import Header
 from seriatim_models.history.writing import write_history
 from seriatim_models.matrix.work import Journal, WrongJournal, header
-from seriatim_models.pipeline.audit import chunks, local
+from seriatim_models.pipeline.audit import chunks, local, tables
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.inline import Inline
@@ -317,7 +317,9 @@ def _by_tasks(path: Path, folder: Path) -> found.AuditReport:
     planned, executor = plan([path]), Inline()
     manifest = ingest(executor, planned, folder)
     audited = audit_chunks(executor, folder, BLACKBOX, measure=False)
-    kept = chunks.read_quarantine(folder, manifest, found.QUARANTINE_KEPT)
+    kept = tables.first_of_each(
+        tables.quarantine(folder, manifest.quarantine(), []), found.QUARANTINE_KEPT
+    )
     files = [f for unit in manifest.units for f in unit.files]
     return found.report(
         "spark", planned, audited.findings, [*planned.refused, *kept], audited.runs, files

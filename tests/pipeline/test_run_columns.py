@@ -335,7 +335,7 @@ def test_rejects_a_run_of_which_a_chunk_file_is_missing(tmp_path: Path) -> None:
     state = RunState("r", BLACKBOX, tmp_path, "c0")
     state.take(parts[:1], FINAL, 0, True)
     (tmp_path / "c0.000000.parquet").unlink()
-    with pytest.raises(PipelineError, match=r"c0\.000000\.parquet: not readable as a chunk"):
+    with pytest.raises(PipelineError, match=r"c0\.000000\.parquet: cannot be read: No such"):
         state.take(parts[1:], FINAL, 0, True)
 
 

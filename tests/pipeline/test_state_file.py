@@ -176,5 +176,5 @@ def test_a_chunk_that_was_damaged_is_a_sentence(
     capsys.readouterr()
     assert run(arguments) == 2
     said = capsys.readouterr().err
-    assert f"seriatim: {chunk}: not readable as a chunk: " in said
+    assert f"seriatim: {chunk}: not readable as Parquet: " in said
     assert "Traceback" not in said

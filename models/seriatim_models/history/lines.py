@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from seriatim_models.extras import how_to_install
+from seriatim_models.files import open_file
 from seriatim_models.history.faults import HistoryError
 
 LINE_MAX = (
@@ -99,11 +100,11 @@ class _Zstd(io.RawIOBase):
 
 def first_bytes(path: Path) -> bytes:
     """The first four bytes, by which formats are distinguished."""
-    try:
-        with path.open("rb") as file:
+    with open_file(path, HistoryError) as file:
+        try:
             return file.read(4)
-    except OSError as error:
-        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
+        except OSError as error:
+            raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def check_format(path: Path) -> None:
@@ -118,9 +119,9 @@ def check_format(path: Path) -> None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
-    """The file's text as bytes, decompressed. Raises `DAMAGE`, and `HistoryError` where zstd cannot be read."""
+    """The file's text as bytes, decompressed. Raises `DAMAGE`, and `HistoryError` where it cannot be opened."""
     magic = first_bytes(path)
-    with path.open("rb") as file:
+    with open_file(path, HistoryError) as file:
         if magic.startswith(_GZIP):
             yield gzip.GzipFile(fileobj=file)
         elif magic == _ZSTD:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from seriatim_models.extras import how_to_install
+from seriatim_models.files import open_file
 from seriatim_models.history.catalogue import wrong_type
 from seriatim_models.history.decode import BadLine, checked
 from seriatim_models.history.depth import too_deep
@@ -94,7 +95,7 @@ def _columns(
     return out
 
 
-_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError)
+DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError)
 """What a damaged file makes the library raise; a name or a text that is no UTF-8 is a `ValueError`."""
 
 
@@ -194,10 +195,11 @@ def _full_rows(table: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 def read_header(path: Path) -> Header:
     """The header that a Parquet history carries in its key-value metadata, or an empty one. Raises `HistoryError`."""
     try:
-        metadata = pq.read_metadata(path)
+        with open_file(path, HistoryError) as file:
+            metadata = pq.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
         names, held = schema.names, (schema.metadata or {}).get(_HEADER)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise HistoryError(f"{path}: not readable as Parquet: {error}") from error
     size = path.stat().st_size
     if metadata.num_rows > max(LINES, LINES_A_BYTE * size):
@@ -220,7 +222,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
     defaults = {k: v for k in ("run", "rec", "lvl", "clk") if (v := getattr(header, k))}
     number = 0
     try:
-        with pq.ParquetFile(path) as file:
+        with open_file(path, HistoryError) as held, pq.ParquetFile(held) as file:
             for table in file.iter_batches(_BATCH):
                 for row in rows(table, _foreign):
                     number += 1
@@ -233,7 +235,7 @@ def read_events(path: Path, header: Header) -> Iterator[tuple[Line, Event | str]
                     except BadLine as error:
                         shown = json.dumps(row, default=str).encode()
                         yield line._replace(raw=shown), str(error)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise HistoryError(f"{path}: row {number + 1}: damaged Parquet: {error}") from error
 
 

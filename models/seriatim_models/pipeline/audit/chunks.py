@@ -20,6 +20,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seriatim_models.files import read_document, write_whole
-from seriatim_models.history import Rejected
+from seriatim_models.files import open_file, read_document, write_whole
+from seriatim_models.history import table
 from seriatim_models.pipeline.audit.findings import RunStatistics
 from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
@@ -48,6 +49,7 @@ CONTROL = "control"
 CODED = ("ev", "lvl", "ph", "rec", "pub", "q", "conn", "ctag", "proc", "scope")
 """Columns of few different texts."""
 
+_TYPES = {f.name: f.type for f in table.SCHEMA} | {"n": pa.int64(), "bucket": pa.string()}
 QUARANTINE = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -124,11 +126,14 @@ class Manifest(msgspec.Struct):
                 out.setdefault(run, []).extend(of)
         return out
 
+    def quarantine(self) -> list[str]:
+        """The files of rejected lines."""
+        return [name for unit in self.units for name in unit.quarantine]
+
     def paths(self) -> set[str]:
         """Every file that counts."""
-        out = {u.carry for u in self.units if u.carry}
+        out = {*self.quarantine(), *(u.carry for u in self.units if u.carry)}
         for unit in self.units:
-            out.update(unit.quarantine)
             out.update(c.path for of in unit.chunks.values() for c in of)
         return out
 
@@ -311,6 +316,24 @@ def _nameless(rows: pa.Table) -> bool:
     return bool(pc.any(pc.and_(moved, pc.invert(_named(rows, "q")))).as_py())
 
 
+@contextmanager
+def opened(path: Path, coded: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of ours, columns `coded` as codes where it has them. Raises `PipelineError` for what is none, also
+    for what reading it meets.
+    """
+    with open_file(path, PipelineError) as held:
+        try:
+            footer = pq.read_metadata(held)
+            names = footer.schema.to_arrow_schema().names
+            codes = [c for c in coded if c in names]
+            with pq.ParquetFile(held, metadata=footer, read_dictionary=codes) as file:
+                yield file
+        except PipelineError:
+            raise
+        except table.DAMAGE as error:
+            raise PipelineError(f"{path}: not readable as Parquet: {error}") from error
+
+
 def read_chunk(
     file: str, columns: Iterable[str] | None = None, buckets: Collection[str] | None = None
 ) -> pa.RecordBatch:
@@ -318,21 +341,22 @@ def read_chunk(
 
     Raises `PipelineError` if they are not: the verdicts rest on it.
     """
-    try:
-        footer = pq.read_metadata(file)
-        names = footer.schema.to_arrow_schema().names
+    # What repeats is read as codes where nobody wants objects of it.
+    with opened(Path(file), [*(() if columns is None else CODED), "bucket"]) as held:
+        names = held.schema_arrow.names
         if not {"n", "bucket"} <= set(names):
             raise PipelineError(f"{file}: columns n and bucket are missing")
+        for field in held.schema_arrow:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if _TYPES.get(field.name) != kind:
+                raise PipelineError(f"{file}: column {field.name} is of type {kind}")
         chosen = None if columns is None else [c for c in columns if c in names]
-        # What repeats is read as codes where nobody wants objects of it.
-        coded = [] if columns is None else [c for c in CODED if c in names]
         groups = [
-            g for g, name in enumerate(_buckets(footer)) if buckets is None or name in buckets
+            g
+            for g, name in enumerate(_buckets(held.metadata))
+            if buckets is None or name in buckets
         ]
-        with pq.ParquetFile(file, metadata=footer, read_dictionary=[*coded, "bucket"]) as held:
-            rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise PipelineError(f"{file}: not readable as a chunk: {error}") from error
+        rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
     if not len(rows):
         return pa.RecordBatch.from_arrays(
             [pa.nulls(0, f.type) for f in rows.schema], schema=rows.schema
@@ -359,18 +383,3 @@ def _buckets(footer: pq.FileMetaData) -> Iterator[str]:
         if found is None or found.min != found.max:
             raise PipelineError(f"row group {group} is not of one bucket")
         yield str(found.min)
-
-
-def read_quarantine(folder: Path, manifest: Manifest, most: int) -> list[Rejected]:
-    """The first rejected lines of each source, at most so many."""
-    out: list[Rejected] = []
-    taken: dict[str, int] = {}
-    for unit in manifest.units:
-        for name in unit.quarantine:
-            with pq.ParquetFile(folder / name) as file:
-                for batch in file.iter_batches():
-                    for row in batch.to_pylist():
-                        taken[row["source"]] = taken.get(row["source"], 0) + 1
-                        if taken[row["source"]] <= most:
-                            out.append(msgspec.convert(row, Rejected))
-    return out

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seriatim_models.files import open_file
 from seriatim_models.history import HistoryError, table
 from seriatim_models.history.catalogue import REQUIRED, SETTLEMENTS
 from seriatim_models.history.depth import DEPTH_MAX, too_deep, too_large
@@ -49,9 +50,12 @@ def header(path: str) -> Header | None:
 
 
 def pieces(path: str) -> list[tuple[int, int, int]]:
-    """Ranges of row groups of a file: first, one past the last, and how many rows."""
-    with pq.ParquetFile(path) as file:
-        counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    """Ranges of row groups of a file: first, one past the last, and how many rows. Raises `RowByRow`."""
+    try:
+        with open_file(Path(path), RowByRow) as held, pq.ParquetFile(held) as file:
+            counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
+    except table.DAMAGE as error:
+        raise RowByRow(str(error)) from error
     out = []
     begin = rows = 0
     for g, count in enumerate(counts):
@@ -65,7 +69,7 @@ def pieces(path: str) -> list[tuple[int, int, int]]:
 def batches(path: str, first: int, end: int, length: int) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups in batches of `length`, columns of the schema's types. Raises `RowByRow`."""
     try:
-        with pq.ParquetFile(path) as file:
+        with open_file(Path(path), RowByRow) as held, pq.ParquetFile(held) as file:
             names = file.schema_arrow.names
             if not set(names) <= set(table.FIELDS):
                 raise RowByRow("unknown fields belong into x")
@@ -83,7 +87,7 @@ def batches(path: str, first: int, end: int, length: int) -> Iterator[pa.RecordB
                     rows -= length
             if rows:
                 yield _typed(_joined(waiting))
-    except (pa.ArrowException, OSError) as error:
+    except table.DAMAGE as error:
         raise RowByRow(str(error)) from error
 
 
@@ -221,13 +225,10 @@ def following(
                     at = stamps[-1].as_py()
                 yield held
 
-    try:
-        if sum(rows for _, _, rows in pieces(path)) <= PIECE:
-            return list(read())
-        for _ in read():  # more than is held at a time
-            pass
-    except (pa.ArrowException, OSError) as error:
-        raise RowByRow(str(error)) from error
+    if sum(rows for _, _, rows in pieces(path)) <= PIECE:
+        return list(read())
+    for _ in read():  # more than is held at a time
+        pass
     return read()
 
 

@@ -303,13 +303,7 @@ def _stamps(run: RunPlan) -> list[list[chunks.Stamp]]:
 def _ingested(
     executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int, by_row: bool
 ) -> chunks.Manifest:
-    before: dict[str, chunks.Unit] = {}
-    try:
-        old = chunks.read_manifest(folder)
-        if old.slice == slice_length and all((folder / p).exists() for p in old.paths()):
-            before = {u.run: u for u in old.units}
-    except PipelineError:
-        pass  # none, or of another version: made anew
+    before = _before(folder, slice_length)
     into = f"work-{uuid.uuid4().hex[:12]}"
     (folder / into).mkdir()
     stamps = {run.run: _stamps(run) for run in plan.runs}
@@ -355,6 +349,19 @@ def _ingested(
     return chunks.Manifest(units, slice_length)
 
 
+def _before(folder: Path, slice_length: int) -> dict[str, chunks.Unit]:
+    """What the last ingest left, by planned run; nothing if it is of another version, or not all there."""
+    try:
+        old = chunks.read_manifest(folder)
+    except PipelineError:
+        return {}
+    for name in old.paths():
+        check_place(folder / name)
+    if old.slice != slice_length or not all((folder / p).exists() for p in old.paths()):
+        return {}
+    return {u.run: u for u in old.units}
+
+
 def _extends(old: list[list[chunks.Stamp]], new: list[list[chunks.Stamp]]) -> bool:
     """Whether one recorder's parts are what they were, and some more."""
     return len(old) == len(new) == 1 and old[0] == new[0][: len(old[0])]
@@ -367,11 +374,14 @@ def _pieces(run: RunPlan, work: object) -> list[DecodeTask]:
         return []
     out = []
     n = 0
-    for source in run.recorders[0]:
-        for begin, end, rows in columns.pieces(source.path):
-            whole: DecodeTask = work(run.run, [[source]])
-            out.append(msgspec.structs.replace(whole, piece=(begin, end, n)))
-            n += rows
+    try:
+        for source in run.recorders[0]:
+            for begin, end, rows in columns.pieces(source.path):
+                whole: DecodeTask = work(run.run, [[source]])
+                out.append(msgspec.structs.replace(whole, piece=(begin, end, n)))
+                n += rows
+    except columns.RowByRow:  # it has changed since its header was read
+        return []
     return out
 
 

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as all of Spark's documentation calls it
 from pyspark.sql import types as T  # noqa: N812  # the same
 
-from seriatim_models.pipeline.audit import chunks, tables
 from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.runs import Plan
 from seriatim_models.pipeline.audit.tasks import Join, Step, TaskRecord, audit_chunks
@@ -158,13 +158,13 @@ def audit(
         folder = Path(out if out is not None else temporary).resolve()
         manifest = ingest(executor, plan, folder)
         audited = audit_chunks(executor, folder, properties, measure=out is not None)
-        kept = chunks.read_quarantine(folder, manifest, found.QUARANTINE_KEPT)
+        names = manifest.quarantine()
+        kept = tables.first_of_each(tables.quarantine(folder, names, []), found.QUARANTINE_KEPT)
         files = [f for unit in manifest.units for f in unit.files]
         report = found.report(
             "spark", plan, audited.findings, [*plan.refused, *kept], audited.runs, files
         )
         if out is not None:
             rows = tables.rows_of(report, properties) | tables.rows_measured(audited.metrics)
-            names = [n for unit in manifest.units for n in unit.quarantine]
             tables.write(folder, rows, tables.quarantine(folder, names, plan.refused))
     return report

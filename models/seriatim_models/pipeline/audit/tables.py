@@ -120,12 +120,17 @@ def rows_measured(measured: Mapping[str, Measures]) -> dict[str, pa.Table]:
 def quarantine(
     folder: Path, files: Iterable[str], refused: Sequence[object]
 ) -> Iterable[pa.RecordBatch]:
-    """The rejected lines in files of that schema under `folder`, after whole files that were refused."""
+    """The rejected lines in files of that schema under `folder`, after whole files that were refused.
+
+    Raises `PipelineError`.
+    """
     if refused:
         rows = [msgspec.to_builtins(r) for r in refused]
         yield from pa.Table.from_pylist(rows, chunks.QUARANTINE).to_batches()
     for name in files:
-        with pq.ParquetFile(folder / name) as file:
+        with chunks.opened(folder / name) as file:
+            if not file.schema_arrow.equals(chunks.QUARANTINE):
+                raise PipelineError(f"{folder / name}: has other columns than rejected lines have")
             yield from file.iter_batches()
 
 
@@ -175,10 +180,8 @@ def read(folder: Path) -> dict[str, pa.Table]:
     out = {}
     for name in SCHEMAS:
         path = folder / "tables" / f"{name}.parquet"
-        try:
-            rows = pq.read_table(path)
-        except (OSError, pa.ArrowException) as error:
-            raise PipelineError(f"{path}: no table of an audit: {error}") from error
+        with chunks.opened(path) as file:
+            rows = file.read()
         if (rows.schema.metadata or {}).get(_KEY) != SCHEMA.encode():
             raise PipelineError(f"{path}: not of schema {SCHEMA}")
         out[name] = rows

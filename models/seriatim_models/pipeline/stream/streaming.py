@@ -36,7 +36,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from seriatim_models.files import GONE, Fingerprint, fingerprint, read_document, write_whole
+from seriatim_models.files import (
+    GONE,
+    Fingerprint,
+    check_place,
+    fingerprint,
+    read_document,
+    write_whole,
+)
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.header import Header
 from seriatim_models.history.parts import PartEdges, begins_in_the_middle, continued, edges
@@ -209,6 +216,12 @@ def check_links(folder: Path) -> None:
                 raise PipelineError(f"{link}: a link to a folder that it lies in; remove it")
 
 
+def check_kept(folder: Path, state: StreamState) -> None:
+    """Raise `OSError` where what is no file lies in the place of one that the state needs."""
+    for name in _named(state):
+        check_place(folder / name)
+
+
 class Stream:
     """A stream of one folder into one output folder. Raises `PipelineError` if the output is another stream's."""
 
@@ -257,6 +270,7 @@ class Stream:
         state = read_document(path, StreamState, "not the state of a stream", PipelineError)
         if state.schema != SCHEMA:
             raise PipelineError(f"{path}: field schema: {state.schema!r}, not {SCHEMA!r}")
+        check_kept(self.out, state)
         return state
 
     def run(
@@ -607,9 +621,7 @@ class Stream:
 
     def _sweep(self) -> None:
         """Delete what the state does not name."""
-        named = {
-            name for s in self.state.runs.values() for name in (s.state, *s.quarantine, *s.settled)
-        }
+        named = _named(self.state)
         for folder in self.out.glob("batch-*"):
             for path in folder.iterdir():
                 if f"{folder.name}/{path.name}" not in named:
@@ -635,6 +647,13 @@ class Stream:
             seconds=seconds,
             lag=lag,
         )
+
+
+def _named(state: StreamState) -> set[str]:
+    """The files of a state that are needed, relative to the stream's folder."""
+    return {
+        name for s in state.runs.values() for name in (s.state, *s.quarantine, *s.settled) if name
+    }
 
 
 def _names() -> str:
