@@ -11,6 +11,7 @@ number, which makes it again. Spark is started once, in this process.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -26,7 +27,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from seriatim_models.cli import run
+from seriatim_models.files import sealed
 from seriatim_workshop import fuzz_commands, fuzz_formats
 from seriatim_workshop.fuzz import CORPUS, RECORDING, VALUES, cases, fuzzer_options, seed_of
 
@@ -118,6 +124,70 @@ def _as_data(choose: random.Random, raw: bytes) -> bytes:
     return b"\n".join(json.dumps(line).encode() for line in lines) + b"\n"
 
 
+def _forged(choose: random.Random, raw: bytes) -> bytes:
+    """Values changed by somebody who knows the format: checksums fit. What has none, and no known form, as it is."""
+    try:
+        if raw.startswith(b"PAR1"):
+            return _forged_table(choose, raw)
+        if b'"sha256"' in raw.partition(b"\n")[0]:
+            return _forged_state(choose, raw)
+        return b"".join(
+            _forged_line(choose, line) if choose.random() < 0.5 else line
+            for line in raw.splitlines(keepends=True)
+        )
+    except (ValueError, LookupError, TypeError, OverflowError, pa.ArrowException):
+        return raw  # what was drawn cannot be written there
+
+
+def _forged_line(choose: random.Random, line: bytes) -> bytes:
+    """A line with a checksum; what it returns to a search is JSON in a text."""
+    whole = json.loads(line)
+    if "crc32" not in whole:
+        return line
+    result = whole["result"]
+    inner = json.loads(result["returned"]) if result.get("returned") else None
+    tree = [inner if inner is not None and choose.random() < 0.7 else result]
+    for _ in range(choose.randrange(1, 3)):
+        fuzz_formats.changed(choose, tree, VALUES)
+    if tree[0] is not result:
+        result["returned"] = json.dumps(inner)
+    return sealed(result)
+
+
+def _forged_state(choose: random.Random, raw: bytes) -> bytes:
+    line, _, small = raw.partition(b"\n")
+    head = json.loads(line)
+    body = bytes(pa.decompress(small, decompressed_size=head["bytes"], codec="zstd", asbytes=True))
+    tree = [msgspec.msgpack.decode(body)]
+    for _ in range(choose.randrange(1, 3)):
+        fuzz_formats.changed(choose, tree, VALUES)
+    body = msgspec.msgpack.encode(tree[0])
+    small = pa.compress(body, codec="zstd", asbytes=True)
+    head |= {"bytes": len(body), "sha256": hashlib.sha256(small).hexdigest()}
+    return json.dumps(head).encode() + b"\n" + bytes(small)
+
+
+def _forged_table(choose: random.Random, raw: bytes) -> bytes:
+    """A table of the same columns: one of them without values, with those of a row in all, or its rows in another
+    order.
+    """
+    table = pq.read_table(io.BytesIO(raw))
+    at, row = choose.randrange(table.num_columns), choose.randrange(max(table.num_rows, 1))
+    column = table.column(at)
+    match choose.randrange(4):
+        case 0:
+            column = pa.nulls(len(column), column.type)
+        case 1:
+            column = pa.array([column[row].as_py()] * len(column), column.type)
+        case 2 if pa.types.is_integer(column.type):
+            column = pa.array([choose.choice((-(2**63), -1, 0, 2**63 - 1))] * len(column))
+        case _:
+            column = column.take(choose.sample(range(len(column)), len(column)))
+    out = io.BytesIO()
+    pq.write_table(table.set_column(at, table.schema.field(at), column), out)
+    return out.getvalue()
+
+
 def _of_another_version(choose: random.Random, raw: bytes) -> bytes:
     """The number of a schema, or any other number, one more."""
     found = list(re.finditer(rb"/(\d{1,6})\b", raw)) or list(re.finditer(rb"\d{1,9}", raw))
@@ -153,6 +223,8 @@ def _instead(put: Callable[[Path], object]) -> Callable[..., None]:
 DAMAGES: Mapping[str, Callable[[random.Random, Path, Sequence[Path]], None]] = {
     "data": _bytes(_as_data),
     "data too": _bytes(_as_data),
+    "forged": _bytes(_forged),
+    "forged too": _bytes(_forged),
     "bytes": _bytes(fuzz_formats.spoiled),
     "version": _bytes(_of_another_version),
     "empty": _bytes(lambda _choose, _raw: b""),

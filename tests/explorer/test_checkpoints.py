@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -26,7 +28,7 @@ from seriatim_models.explorer import (
 from seriatim_models.explorer.model.execution import Execution, Space
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.model.program import Limits, Program, Setting
-from seriatim_models.explorer.search import parallel
+from seriatim_models.explorer.search import frontier, parallel
 from seriatim_models.explorer.search.dpor import DporSearch
 from seriatim_models.explorer.search.frontier import add_counts
 from seriatim_models.explorer.search.parallel import (
@@ -39,7 +41,9 @@ from seriatim_models.explorer.search.parallel import (
     search_below,
 )
 from seriatim_models.explorer.search.runner import Runner
+from seriatim_workshop import fuzz_formats
 from seriatim_workshop.crosscheck.generated_programs import generate
+from seriatim_workshop.fuzz import VALUES
 from seriatim_workshop.litmus import MISTAKES, lastzero, peterson, racy_counter
 
 
@@ -71,6 +75,27 @@ def test_rejects_what_is_no_checkpoint(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(BadCheckpoint, match="not a checkpoint"):
         explore(lastzero(4), checkpoint=file)
+
+
+def test_a_forged_checkpoint_is_a_sentence(tmp_path: Path) -> None:
+    """One whose checksum fits, and that is of no search: it was a KeyError, a TypeError and the like."""
+    file = tmp_path / "checkpoint"
+    explore(racy_counter(4), max_executions=5, checkpoint=file)
+    honest = file.read_bytes().partition(b"\n")[2]
+    said = []
+    for number in range(300):
+        choose = random.Random(number)
+        tree = [json.loads(honest)]
+        fuzz_formats.changed(choose, tree, VALUES)
+        body = json.dumps(tree[0] if tree else None).encode()
+        file.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        runner = Runner(racy_counter(4), Setting(), Limits())
+        try:
+            frontier.load(file, runner, json.loads(honest)["program"])
+        except BadCheckpoint as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert all(each.startswith(str(file)) for each in said)
 
 
 def test_no_damaged_byte_of_a_checkpoint_is_overlooked(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from seriatim_models.cli import run
+from seriatim_models.cli.console import terminal
 from seriatim_models.report.history_view import story_id
+from seriatim_models.report.terminal import table
 from seriatim_models.report.visible import LONG, one_line, shortened, titled, visible
 
 EVIL = "q\x00\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnorw\u2066\u200b\ufffe<img src=x onerror=alert(1)>]]>&\"'"
@@ -118,3 +120,15 @@ def test_two_runs_never_share_an_id() -> None:
     names = ["a b", "a.b", "a:b", "x" * 100, "x" * 101, "plain", "a\ud800", "a?"]
     assert len({story_id(name) for name in names}) == len(names)
     assert story_id("plain") == "history-plain"
+
+
+def test_a_cell_of_a_table_is_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bracket in the id of a property of one's own, or in a forged result, was an error of the terminal's library."""
+    for columns in ("80", "6"):
+        monkeypatch.setenv("COLUMNS", columns)
+        made = table("a", "b")
+        made.add_row("[red]P1[/nope]", "\\[x] :warning:")
+        terminal(stderr=False).print(made)
+        assert "[red]P1[/nope]" in "".join(capsys.readouterr().out.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -200,7 +201,7 @@ def _show_bugs(console: Console, found: BugTokens) -> None:
         return
     shown = table("program", "mutant", "violates", "trace", "found", "replay", right=("found",))
     for (program, mutant, bug, trace), tokens in sorted(found.items()):
-        replay = f"seriatim check --replay {shortest(tokens)}"
+        replay = shlex.join(["seriatim", "check", "--replay", shortest(tokens)])
         shown.add_row(program, mutant, bug, trace[:8], str(len(tokens)), replay)
     console.print(titled(f"{len(found)} distinct bugs", shown))
 

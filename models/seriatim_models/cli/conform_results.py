@@ -193,7 +193,7 @@ def _profile_table(outcome: SearchOutcome) -> Table:
         tested = Verdict.OK if name in outcome.tested else Verdict.INCONCLUSIVE
         verdict = Verdict.VIOLATED if violated else tested
         shown.add_row(
-            escape(name),
+            name,
             Text(CONSISTENT[verdict], style=STYLES[verdict]),
             ", ".join(violated),
             ", ".join(outcome.untested[name]),
@@ -258,7 +258,7 @@ def print_self_test(console: Console, system: System) -> int:
             Verdict.INCONCLUSIVE if check.skipped else Verdict.VIOLATED if check.why else Verdict.OK
         )
         failed += verdict is Verdict.VIOLATED
-        shown.add_row(escape(check.sentence), verdict_text(verdict), escape(check.why))
+        shown.add_row(check.sentence, verdict_text(verdict), check.why)
     can = ", ".join(sorted(system.can))
     console.print(titled(f"{system.name} can: {can}", shown))
     if failed:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 import rich_click as click
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Markdown, MarkdownElement
-from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 
@@ -131,7 +130,7 @@ def contents(chapters: list[Lesson], console: Console) -> int:
     shown = table("n", "chapter", "question", right=("n",))
     for lesson in chapters:
         title = f"{lesson.title} [right]" if lesson.name in done else lesson.title
-        shown.add_row(str(lesson.number), escape(title), escape(lesson.question))
+        shown.add_row(str(lesson.number), title, lesson.question)
     console.print(titled("Lessons: seriatim learn N", shown))
     if done:
         next_one = next((c for c in chapters if c.name not in done), None)

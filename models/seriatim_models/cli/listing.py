@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from textwrap import fill
 
 import rich_click as click
-from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.console import Outputs
@@ -56,7 +55,7 @@ def listing(what: str, words: tuple[str, ...], verbose: bool, json: str | None) 
     if verbose:
         shown = table(*rows[0])
         for row in rows:
-            shown.add_row(*map(escape, row.values()))
+            shown.add_row(*row.values())
         out.console.print(titled(f"{len(rows)} {what}", shown))
         return 0
     width = out.console.width

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import rich_click as click
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, check_apart
@@ -327,6 +326,6 @@ def show(console: Console, file: str, open_hints: list[Hint]) -> None:
         return
     shown = table("hint", "count", "what is left open", "the first", right=("count",))
     for hint in open_hints:
-        said, first = (escape(in_a_line(text)) for text in (hint.sentence, hint.example))
+        said, first = (in_a_line(text) for text in (hint.sentence, hint.example))
         shown.add_row(hint.id, f"{hint.count:,}", said, first)
     console.print(titled(f"What {file} leaves open", shown))

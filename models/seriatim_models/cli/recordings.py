@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.usage_errors import UsageError
@@ -138,9 +137,9 @@ def show_history(path: Path, console: Console) -> None:
     for kind, queues in sorted(kinds.items(), key=lambda item: -len(item[1])):
         common = Counter(q for q in queues if q).most_common(3)
         shown.add_row(
-            escape(in_a_line(kind)),
+            in_a_line(kind),
             f"{len(queues):,}",
-            escape(", ".join(in_a_line(q) for q, _ in common)),
+            ", ".join(in_a_line(q) for q, _ in common),
         )
     console.print(titled(f"{path}: {quantity(len(history.events), 'event')}", shown))
     if history.quarantine:

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import rich_click as click
-from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli import counterexample_annotation
@@ -236,11 +235,11 @@ def show_verdicts(path: Path, out: Outputs) -> int:
     )
     for result in saved.results:
         shown.add_row(
-            escape(in_a_line(result.property)),
+            in_a_line(result.property),
             verdict_text(result.verdict),
             f"{result.n_tested:,}",
             f"{result.n_untestable:,}",
-            escape(in_a_line(result.subject)),
+            in_a_line(result.subject),
         )
     out.console.print(titled(f"{path}: {in_a_line(saved.command)}", shown))
     return saved.exit_code

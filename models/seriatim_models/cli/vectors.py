@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
-from rich.markup import escape
 from rich.text import Text
 
 from seriatim_models.cli.console import Outputs, put_within
@@ -81,7 +80,7 @@ def consume(
     shown = table("vector", "verdict", "as", "what it asks")
     for each in results:
         verdict = verdict_of(each)
-        shown.add_row(each.id, verdict_text(verdict), ", ".join(each.agrees), escape(each.title))
+        shown.add_row(each.id, verdict_text(verdict), ", ".join(each.agrees), each.title)
     out.console.print(
         titled(f"{in_a_line(system.name)} against {quantity(len(results), 'vector')}", shown)
     )

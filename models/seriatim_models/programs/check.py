@@ -16,6 +16,7 @@ import msgspec
 from seriatim_models.explorer import BadToken, Dpor, Progress, Replay, Result, Watch, World, explore
 from seriatim_models.explorer.model.attributes import classes_of
 from seriatim_models.explorer.model.world import Record
+from seriatim_models.explorer.search.frontier import Count
 from seriatim_models.history.event import Event, event
 from seriatim_models.programs.base import Mutant, Program
 from seriatim_models.programs.disk import MemoryDisk
@@ -95,6 +96,14 @@ class RecordedHistory:
         return list(made)
 
 
+class _JudgeCounts(msgspec.Struct):
+    """What `Judge.counts` gives, by property."""
+
+    tested: dict[str, Count]
+    untestable: dict[str, Count]
+    convicted: dict[str, Finding]
+
+
 class Judge:
     """Judges each execution as it ends, and adds up the cases; `counts` and `add` carry them between processes.
 
@@ -157,15 +166,12 @@ class Judge:
         }
 
     def add(self, counts: dict[str, Any]) -> None:
-        """Add what `counts` of another judge returned."""
-        for sums, more in (
-            (self.tested, counts["tested"]),
-            (self.untestable, counts["untestable"]),
-        ):
+        """Add what `counts` of another judge returned. Raises `ValueError` or `KeyError` for what none did."""
+        others = msgspec.convert(counts, _JudgeCounts)
+        for sums, more in ((self.tested, others.tested), (self.untestable, others.untestable)):
             for id, n in more.items():
                 sums[id] += n
-        violated = msgspec.convert(counts["convicted"], dict[str, Finding])
-        self.violated = {**violated, **self.violated}
+        self.violated = {**others.convicted, **self.violated}
 
     def findings(self, subject: str, explored: Result) -> list[Finding]:
         """One finding for each property; what was not violated is ok only if every schedule was explored."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -174,7 +173,7 @@ def property_table(
             finding.property,
             verdict_text(finding.verdict),
             f"{finding.n_tested:,}" + (f" of {of:,}" if finding.n_untestable else ""),
-            escape(in_a_line(shown)),
+            in_a_line(shown),
         )
     return made
 
@@ -191,7 +190,7 @@ def _profile_table(rows: Sequence[ProfileConsistency]) -> Table:
     made = table("profile", "", "because")
     for row in rows:
         verdict = Text(CONSISTENCY[row.verdict], style=STYLES[row.verdict])
-        made.add_row(row.profile, verdict, escape(in_a_line(row.why)))
+        made.add_row(row.profile, verdict, in_a_line(row.why))
     return made
 
 

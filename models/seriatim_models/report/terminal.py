@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -32,7 +33,15 @@ def verdict_text(verdict: Verdict) -> Text:
 
 
 class _Columns(Table):
-    """A table; where the terminal is too narrow for its cells each row is a paragraph, for no cell is cut."""
+    """A table; where the terminal is too narrow for its cells each row is a paragraph, for no cell is cut.
+
+    A cell that is a `str` is text, whatever brackets are in it.
+    """
+
+    # Any: as rich declares it
+    def add_row(self, *cells: RenderableType | None, **style: Any) -> None:
+        """Add a row of cells."""
+        super().add_row(*(Text(c) if isinstance(c, str) else c for c in cells), **style)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         cells = [[_text(cell) for cell in column.cells] for column in self.columns]

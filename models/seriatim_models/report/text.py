@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import msgspec
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -81,7 +80,7 @@ def programs(runs: list[ProgramRun], verbose: bool) -> RenderableType:
     for run in shown:
         tested = Text(" ").join(Text(f.property, style=STYLES[f.verdict]) for f in run.findings)
         made.add_row(
-            escape(f"{run.program} with {run.mutant}" if run.mutant else run.program),
+            f"{run.program} with {run.mutant}" if run.mutant else run.program,
             verdict_text(run.verdict),
             run.covered,
             "not counted" if run.traces is None else f"{run.traces:,}",
@@ -179,10 +178,10 @@ def mutants(runs: list[MutantRun], verbose: bool) -> RenderableType:
     for mutant in shown:
         steps = mutant.run.counterexample.steps if mutant.run.counterexample else None
         made.add_row(
-            escape(mutant.mutant),
+            mutant.mutant,
             Text(", ".join(mutant.killed_by) or "see above", style=STYLES[mutant.verdict]),
             "" if steps is None else str(steps),
-            *([f"{mutant.run.seconds:.2f}", escape(mutant.origin)] if verbose else []),
+            *([f"{mutant.run.seconds:.2f}", mutant.origin] if verbose else []),
         )
     killed = quantity(len(runs) - len(shown), "mutant")
     rest = f"{killed} killed by the property that must kill them; -v lists them"

@@ -11,16 +11,69 @@ import base64
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from seriatim_models.explorer.errors import BadCheckpoint
+import msgspec
+
+from seriatim_models.explorer.errors import BadCheckpoint, ModelBug
 from seriatim_models.explorer.model.execution import NOBODY, Space
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
-from seriatim_models.files import read_whole, write_whole
+from seriatim_models.files import Fault, decoded, read_whole, write_whole
 
 VERSION = 3
+
+T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+"""Of executions, steps and the like: a search that makes more takes years."""
+Mode = Annotated[int, msgspec.Meta(ge=0, le=2)]
+"""READ, WRITE or ADD."""
+Place = tuple[list[Count] | None, Count, Mode]
+"""An access: the maker of the object, its number among that maker's objects, and how it is accessed. A number with an
+attribute, which objects of ordinary Python have, goes to other processes only, and never into a file.
+"""
+Chain = Annotated[list[tuple[list[Count], Count, list[Place]]], msgspec.Meta(min_length=1)]
+"""Steps that follow each other: a thread, its alternative, and the accesses of each."""
+
+
+class BranchData(msgspec.Struct, array_like=True):
+    """What `serialize_branch` gives."""
+
+    chain: Chain
+    branches: list[BranchData]
+
+
+class SearchData(msgspec.Struct):
+    """What `serialize_search` gives."""
+
+    floor: Count
+    path: list[BranchData]
+    nodes: list[tuple[list[BranchData], list[BranchData]]]
+
+
+# Any: what an observer sums up has a type of its own, and is checked by it
+class CountsData(msgspec.Struct):
+    """What `counts` gives."""
+
+    complete: Count
+    blocked: Count
+    cut: Count
+    redundant: Count
+    violations: Count
+    steps: Count
+    depth: Count
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
+    ends: dict[str, Count]
+    outcomes: list[tuple[str, Count]]
+    seen: tuple[Count, bytes] | None
+    observed: Any
+    found: list[tuple[list[tuple[Count, Count]], list[tuple[str, str]]]]
+    races: list[str] = []
+
+
+SEMANTIC = (LookupError, ValueError, TypeError, AssertionError, RecursionError, ModelBug)
+"""What plain data of the right types raise that are of no search of this program."""
 
 
 def serialize_branch(branch: Branch, space: Space) -> list[Any]:
@@ -172,9 +225,33 @@ def _value(text: str) -> object:
     try:
         value = ast.literal_eval(text)
         hash(value)
-    except (ValueError, SyntaxError, TypeError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
     return value
+
+
+# Any: plain data
+def plain(body: bytes, type: Any, fault: str, error: Fault) -> dict[str, Any]:
+    """Plain data of a search, of which all has the type that it should. Raises `error`, which begins with `fault`."""
+    decoded(body, type, fault, error)
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
+class _CheckpointData(msgspec.Struct):
+    """What `save` writes behind the checksum, of this version."""
+
+    checkpoint: int
+    program: str
+    search: SearchData
+    counts: CountsData
+
+
+class _CheckpointHead(msgspec.Struct):
+    """What a checkpoint of any version says of itself."""
+
+    checkpoint: int
+    program: str = ""
 
 
 def save(path: Path, search: DporSearch, program: str) -> None:
@@ -197,8 +274,9 @@ def load(path: Path, runner: Runner, program: str) -> DporSearch:
         raise BadCheckpoint(
             f"{path} is not a checkpoint of an exploration of this version, or is damaged"
         )
-    data = json.loads(body)
-    version, of = data["checkpoint"], data["program"]
+    alien = f"{path} is no checkpoint of an exploration"
+    head = decoded(body, _CheckpointHead, alien, BadCheckpoint)
+    version, of = head.checkpoint, head.program
     if version != VERSION:
         raise BadCheckpoint(f"{path} is a checkpoint of version {version}, this is {VERSION}")
     if of != program:
@@ -206,6 +284,10 @@ def load(path: Path, runner: Runner, program: str) -> DporSearch:
             f"{path} is the checkpoint of another program or setting ({of}, this is {program}): "
             "remove it, or give this exploration a file of its own"
         )
-    add_counts(runner, data["counts"])
-    runner.before = data["counts"]["seconds"]
-    return deserialize_search(data["search"], runner)
+    data = plain(body, _CheckpointData, alien, BadCheckpoint)
+    try:
+        add_counts(runner, data["counts"])
+        runner.before = data["counts"]["seconds"]
+        return deserialize_search(data["search"], runner)
+    except SEMANTIC as error:
+        raise BadCheckpoint(f"{alien}: it is of no search of this program ({error!r})") from error

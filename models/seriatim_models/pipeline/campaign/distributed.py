@@ -21,14 +21,23 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from seriatim_models.explorer.model.program import Limits
-from seriatim_models.explorer.search.frontier import add_counts
+from seriatim_models.explorer.search.frontier import (
+    SEMANTIC,
+    BranchData,
+    Count,
+    CountsData,
+    SearchData,
+    add_counts,
+    plain,
+)
 from seriatim_models.explorer.search.parallel import EXECUTIONS_PER_TASK, Coordinator, WakeupNode
-from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog
+from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog, log_folder
 from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem, items
 from seriatim_models.pipeline.campaign.results import (
     BugTokens,
@@ -54,6 +63,15 @@ EXECUTIONS_MOST = 20_000
 """Of one subtree in one round."""
 SECONDS_MOST = 5.0
 """Seconds after which a subtree's search returns what is left, whatever it may execute."""
+
+
+class _Returned(msgspec.Struct):
+    """What the search of a subtree returns (`parallel.answer`), with the part of it that is explored."""
+
+    counts: CountsData
+    outbox: tuple[list[Count], tuple[list[BranchData], list[list[Count]]]]
+    search: SearchData | None
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 @dataclass
@@ -110,7 +128,7 @@ class DistributedSearch:
         return out
 
     def take(self, leaf: Leaf, result: ItemResult) -> None:
-        """Take the result of the subtree below a leaf: new leaves, counts, what is lost."""
+        """Take the result of the subtree below a leaf: new leaves, counts, what is lost. Raises `PipelineError`."""
         self.results.append(result)
         if not result.returned and result.reached:
             leaf.most = result.reached
@@ -120,10 +138,14 @@ class DistributedSearch:
             self.lost += 1
             self.done += leaf.weight
             return
-        returned = msgspec.json.decode(result.returned)
+        alien = f"the result {result.id} is of no subtree of this search"
+        returned = plain(result.returned.encode(), _Returned, alien, PipelineError)
         result.returned = ""  # all of them together would be large
-        add_counts(self.runner, returned["counts"])
-        self.coordinator.receive(returned, leaf.trail)
+        try:
+            add_counts(self.runner, returned["counts"])
+            self.coordinator.receive(returned, leaf.trail)
+        except SEMANTIC as error:
+            raise PipelineError(f"{alien}: {error!r}") from error
         fresh = list(self.coordinator.tasks)
         self.coordinator.tasks.clear()
         done = returned["share"]
@@ -229,7 +251,11 @@ def explore(
                 if result is None:
                     search.leaves.append(leaf)
                 else:
-                    search.take(leaf, result)
+                    result.item = item.summary()
+                    try:
+                        search.take(leaf, result)
+                    except PipelineError as error:
+                        raise PipelineError(f"{log_folder(folder)}: {error}; remove it") from error
                     answered += 1
             if not answered and not stopping():
                 raise PipelineError("the campaign broke off: no result is in its checkpoint log")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated
 
 import msgspec
 
+from seriatim_models.explorer.search.frontier import Count
 from seriatim_models.pipeline.errors import PipelineError
 
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 STRATEGIES = ("dpor", "random", "pct", "pos")
 
 
@@ -74,26 +77,26 @@ class ItemResult(msgspec.Struct, kw_only=True):
     item: SearchItem
     verdict: str
     why: str = ""
-    complete: int = 0
-    blocked: int = 0
-    cut: int = 0
-    steps: int = 0
-    traces: int | None = None
+    complete: Count = 0
+    blocked: Count = 0
+    cut: Count = 0
+    steps: Count = 0
+    traces: Count | None = None
     """Distinct ones."""
-    seconds: float = 0.0
-    processor: float = 0.0
+    seconds: Seconds = 0.0
+    processor: Seconds = 0.0
     """Seconds of processor time."""
     bugs: list[Bug] = []
     """One at most, but a subtree has one for each property that is violated in it."""
-    names: str = ""
-    """Names of the traces seen, 16 bytes each, in base64."""
+    names: bytes = b""
+    """Names of the traces seen, 16 bytes each."""
     prefix: str = ""
     """The steps with which all schedules of a subtree begin."""
-    depth: int = 0
+    depth: Count = 0
     """How many these are."""
     returned: str = ""
     """What the search of a subtree returns to the coordinator, or a batch of the matrix (a list of `Done`), as JSON."""
-    reached: int = 0
+    reached: Count = 0
     """How many executions the search of a subtree had made when it ended, in whatever way."""
 
     @property

@@ -9,7 +9,6 @@ All are of schema version `SCHEMA`.
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -91,8 +90,7 @@ class CampaignResult(msgspec.Struct):
             verdicts = {o.verdict for o in its}
             names: set[bytes] = set()
             for o in its:
-                raw = base64.b64decode(o.names)
-                names.update(raw[k : k + 16] for k in range(0, len(raw), 16))
+                names.update(o.names[k : k + 16] for k in range(0, len(o.names), 16))
             out[subject] = Coverage(
                 "violated" if any(o.bugs for o in its) else "ok" if verdicts == {"ok"} else "inconclusive",
                 any(o.item.strategy == "dpor" and o.item.preemptions is None and o.verdict == "ok" for o in its),

@@ -224,7 +224,11 @@ def campaign(
     with exclusive(folder) as log:
 
         def look() -> None:
-            news = {o.id: o for o in log.new_results() if o.id in wanted}
+            news = {
+                o.id: msgspec.structs.replace(o, item=wanted[o.id])
+                for o in log.new_results()
+                if o.id in wanted
+            }
             known.update(news)
             found.update(distinct_bugs(news.values()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from typing import Any
 
@@ -65,7 +64,7 @@ def run_search(item: SearchItem) -> ItemResult:
     )
     if kept and kept[0].seen is not None:
         names = sorted(kept[0].seen.kept)[:NAMES_MOST]
-        out.names = base64.b64encode(b"".join(names)).decode()
+        out.names = b"".join(names)
     case = explored.counterexample
     if case is not None:
         violated = [
