@@ -917,3 +917,48 @@ def test_within_the_limit_of_a_connection_nothing_is_said_of_one_channel() -> No
     )
     found = ANY["P7"].check(complete(given))
     assert (found.verdict, found.n_tested, found.n_untestable) == (Verdict.INCONCLUSIVE, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "settled", [{"m": "m1"}, {"dtag": 1}, {"m": "m1", "dtag": 1}, {"ms": ["m1"]}]
+)
+@pytest.mark.parametrize("scope", ["consumer", "channel", "conn"])
+@pytest.mark.parametrize("consumer", ["t", ""])
+@pytest.mark.parametrize("worker", ["w", "another thread", ""])
+def test_who_settles_without_a_channel_need_not_name_its_consumer(
+    settled: dict[str, Any], scope: str, consumer: str, worker: str
+) -> None:
+    """MQTT: a PUBACK names a packet on a connection, and any thread of the client sends it."""
+    limited = {"autoack": False, "prefetch": 1, "scope": scope}
+    given = {"conn": "c", "q": "q", "ctag": consumer, "proc": "w", **limited}
+    history: tuple[Line, ...] = (
+        ("deliver", "", {**given, "m": "m1", "dtag": 1}),
+        ("ack", "", {"conn": "c", "proc": worker, **settled}),
+        ("deliver", "", {**given, "m": "m2", "dtag": 1}),
+    )
+    assert verdict("P7", events(*history)) is Verdict.OK
+    assert verdict("P7", events(history[0], history[2])) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("consumer", ["t", ""])
+@pytest.mark.parametrize("worker", ["w", "another thread", ""])
+@pytest.mark.parametrize("settled", [{"m": "m"}, {"dtag": 1}])
+def test_what_another_thread_of_a_connection_puts_back_is_held_by_nobody(
+    consumer: str, worker: str, settled: dict[str, Any]
+) -> None:
+    c = {"conn": "c", "q": "q", "ctag": consumer, "proc": "w"}
+    d = {"conn": "d", "q": "q", "proc": "d"}
+    before: tuple[Line, ...] = (
+        ("publish", "", {"q": "q", "m": "m"}),
+        ("get", "invoke", {**c, "op": 1}),
+        ("get", "ok", {**c, "op": 1, "m": "m", "dtag": 1}),
+    )
+    back: Line = ("nack", "", {"conn": "c", "proc": worker, "requeue": True, **settled})
+    after: tuple[Line, ...] = (
+        ("get", "invoke", {**d, "op": 2}),
+        ("get", "ok", {**d, "op": 2, "m": "m"}),
+        ("get", "invoke", {**c, "op": 3}),
+        ("get", "ok", {**c, "op": 3}),
+    )
+    assert verdict("P2", events(*before, back, *after)) is not Verdict.VIOLATED
+    assert verdict("P2", events(*before, *after)) is Verdict.VIOLATED

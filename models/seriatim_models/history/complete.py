@@ -17,6 +17,7 @@ recorder left the field empty:
 | attempt | deliver, get | 1 if no flag is recorded and nobody else can have had the message and given it back |
 | attempt | deliver, get | 2 if the flag says that it is the first, though another one of the message is recorded |
 | ms, q | ack, nack, reject | the outstanding delivery tags, `multiple` covering all up to `dtag` |
+| ctag, proc | ack, nack, reject without a channel and a consumer | the delivery that it names: any thread may settle |
 | pub, pseq, q | publish, deliver | the publishing channel and its count; confirm and delivery have the publish's |
 | op | the phases of an ack, nack or reject | its beginning, as a negative number, where calls have no numbers |
 | prio, key | deliver | the publish; `key` if that names a queue, since an exchange routes by it |
@@ -423,12 +424,17 @@ def _shows_ids(event: Event) -> bool:
 
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
 def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
-    """What is implied and the recorder left empty; and how often a message was given, if it counted less."""
+    """What is implied and the recorder left empty; and how often a message was given, if it counted less, and whose
+    worker settled it for another one of its connection.
+    """
     left = {}
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
-            if held is None or held == "" or name == "args" or (name == "attempt" and value > held):
+            changes = name in ("args", "proc") or (
+                name == "attempt" and held is not None and value > held
+            )
+            if held is None or held == "" or changes:
                 left[name] = value
     return left
 
@@ -457,6 +463,19 @@ def _operation(event: Event) -> tuple[object, ...]:
     """What joins the phases of an operation: its number, or who performs it."""
     who = (event.rec, event.conn)
     return (*who, event.proc) if event.op is None else (*who, event.op)
+
+
+def _about(event: Event) -> list[tuple[object, ...]]:
+    """What names a delivery where there are no channels, and who may settle it: its connection, or else its worker."""
+    by = (event.conn, "" if event.conn else event.proc)
+    keys: list[tuple[object, ...]] = [(*by, m) for m in event.ms or (event.m,) if m]
+    return keys if event.dtag is None else [*keys, (*by, event.dtag)]
+
+
+def _named(names: _Names) -> dict[str, object]:
+    """The field by which a holder is known: its consumer, or else its worker."""
+    ctag, proc = names
+    return {"ctag": ctag} if ctag else {"proc": proc or None}
 
 
 _TAKERS = frozenset({"consume", "get", "ch_open", "ch_close", "conn_close"})
@@ -512,10 +531,15 @@ EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, i
 ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
+GIVEN_KEPT = 65_536  # messages and tags; one is settled while its holder has it, or soon after
 LIVES_KEPT = 65536  # names of connections, which may come again at any time
 FIRST, ENDED, AGAIN = range(3)
 """Of the name of a connection: it is the first, that has ended, or it was opened anew."""
 STREAMS_KEPT = 65_536  # streams of publishers; what one sent last is seen soon
+
+
+_Names = tuple[str, str]
+"""A consumer and a worker, see `Event.ctag` and `Event.proc`."""
 
 
 class _QueueDelay(msgspec.Struct):
@@ -530,7 +554,7 @@ class _QueueDelay(msgspec.Struct):
 class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
-    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives")
+    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given")
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
     _ended: dict[tuple[str, int], None] = {}
@@ -541,8 +565,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
     _messages: _Messages = msgspec.field(default_factory=_Messages)
     _asked: dict[tuple[object, ...], _OpenPolls] = {}
     """Gets under way where there are no channels."""
-    _sent: dict[tuple[object, ...], None] = {}
-    """Settlements under way where there are no channels; the latest `SENT_KEPT`."""
+    _sent: dict[tuple[object, ...], _Names] = {}
+    """Settlements under way where there are no channels, with the names that they leave out; the latest `SENT_KEPT`."""
+    _given: dict[tuple[object, ...], _Names] = {}
+    """Who was given messages where there are no channels, by message and by tag; the latest `GIVEN_KEPT`."""
     _unnumbered: dict[tuple[object, ...], int] = {}
     """Numbers of settlements under way whose recorder gives none; the latest `SENT_KEPT`."""
     _doubts: int = 0
@@ -788,6 +814,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
         asked = self._answered(event) if event.ev == "get" else None
         known = self._messages.handed_out(event.m, event.q)
         new |= self._messages.beyond(event, known)
+        if not event.autoack:
+            names = event.ctag, event.proc
+            for key in _about(event):
+                # Of two that one connection was given alike, nobody knows whose a settlement is.
+                self._given[key] = names if self._given.get(key, names) == names else ("", "")
+                if len(self._given) > GIVEN_KEPT:
+                    forget_oldest(self._given)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
             new |= self._first(event, known, event.q)
@@ -1065,16 +1098,23 @@ class Completion(msgspec.Struct, ForgetsOldest):
         key = (*_operation(event), event.ev, event.dtag, *(event.ms or ()))
         about = [(m, event.q) for m in event.ms or ()]
         if event.ph in ("", "invoke"):
+            names = self._whose(event)
             if event.ph:
-                self._sent[key] = None
+                self._sent[key] = names
                 if len(self._sent) > SENT_KEPT:
                     forget_oldest(self._sent)
-            return self._settled(event, about)
+            return self._settled(event, about) | _named(names)
         if key in self._sent:
-            del self._sent[key]
-            return {}
+            return _named(self._sent.pop(key))
         new = self._settled(event, about) if event.ph != "fail" else {}
+        new |= _named(self._whose(event))
         return new if self._lost or event.lvl in EXACT else new | {"t_lo": ANY_TIME}
+
+    def _whose(self, event: Event) -> _Names:
+        """The names of who was given what a settlement is about, if it leaves out the consumer."""
+        if event.ctag:
+            return "", ""
+        return next((self._given[key] for key in _about(event) if key in self._given), ("", ""))
 
     def _settled(self, event: Event, messages: Sequence[tuple[str, str]]) -> dict[str, object]:
         """Messages, each with its queue, are settled: what the event itself does not say of that."""

@@ -15,13 +15,18 @@ from seriatim_models.properties.blackbox.channels import (
     Tracks,
 )
 from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began
-from seriatim_models.properties.blackbox.naming import Holder
+from seriatim_models.properties.blackbox.naming import Holder, holder
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
 
 
+def worker(event: Event) -> Holder:
+    """Who has what an event without a channel is about: its connection, or else its worker."""
+    return Holder(event.conn) if event.conn else Holder(name=event.proc)
+
+
 class Outstanding(msgspec.Struct):
-    """Deliveries of one channel whose settlement has not been sent."""
+    """Deliveries of one channel, or of a connection without channels, whose settlement has not been sent."""
 
     open: dict[LifecycleKey, Event] = {}
     partial: bool = False
@@ -45,9 +50,10 @@ class Prefetch(ChannelProperty[Outstanding]):
     what was certainly acquired after a later answer; a delivery on a channel opened before them can be a violation,
     and one that is none is untestable.
     The limit holds for a consumer or for its channel, as `scope` says; a delivery whose limit's scope is not known
-    is untestable. So is one within the limit of a connection, of whose other channels it says nothing; what one of them
-    alone holds beyond that is a violation. Where a connection without channels has ended, or was opened anew, nobody
-    knows what a worker of that name still holds, and what looks like an excess is untestable.
+    is untestable. So is one within the limit of a connection, of whose other channels it says nothing; what one of
+    them alone holds beyond that is a violation. Without channels the connection is counted as a whole. Where a
+    connection without channels has ended, or was opened anew, nobody knows what a worker of that name still holds,
+    and what looks like an excess is untestable.
     Of a limit that was changed while messages were on their way `history.complete` takes the widest.
     """
 
@@ -62,6 +68,10 @@ class Prefetch(ChannelProperty[Outstanding]):
 
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True, swept=0)
+
+    def key(self, event: Event) -> Holder:
+        """A channel; without channels the connection, on which anybody may settle, or else the worker."""
+        return holder(event) if event.ch is not None else worker(event)
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in CALLS or event.ev == "get":
@@ -93,8 +103,9 @@ class Prefetch(ChannelProperty[Outstanding]):
             for key in [k for k in state.open if k.m == m and event.q in (k.q, "")]:
                 del state.open[key]
         if event.dtag is not None and (event.multiple or not event.ms):
-            # Perhaps of those whose tags were not recorded.
-            for key in [k for k, e in state.open.items() if e.dtag is None]:
+            # Perhaps of those whose tags were not recorded; without channels the tag alone may name it.
+            tags = (None,) if event.ch is not None else (None, event.dtag)
+            for key in [k for k, e in state.open.items() if e.dtag in tags]:
                 del state.open[key]
         if event.multiple and event.dtag is not None and event.lvl not in EXACT:
             state.through = max(state.through, event.dtag)
@@ -135,19 +146,24 @@ class Prefetch(ChannelProperty[Outstanding]):
     def _limit(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if not event.prefetch:  # no limit, or 0, which is none
             return
-        if event.scope == "consumer":
+        consumer = holder(event)
+        if event.scope == "consumer" and by.ch is not None:
             held = [e for e in state.open.values() if e.ctag == event.ctag]
             whose = f"consumer {event.ctag} on {by}"
+        elif event.scope in ("consumer", "channel") and by.ch is None:
+            held = [e for e in state.open.values() if holder(e) == consumer]
+            whose = f"consumer {consumer}"
         elif event.scope in ("channel", "conn"):
             # A prefetch of the channel covers all its consumers, one of the connection all channels.
             held = list(state.open.values())
-            whose = f"channel {by}" if by.ch is not None else f"consumer {by}"
+            whose = f"channel {by}" if by.ch is not None else f"consumer {consumer}"
         else:
             tally.untestable += 1
             return
         another = event.ch is None and (event.gen or 1) > 1
         if len(held) <= event.prefetch or another:
-            if state.partial or event.scope == "conn" or len(held) > event.prefetch:
+            several = event.scope == "conn" and by.ch is not None
+            if state.partial or several or len(held) > event.prefetch:
                 tally.untestable += 1
             else:
                 tally.tested += 1

@@ -251,9 +251,10 @@ class RegularConnections:
         dtag = np.asarray(pc.fill_null(column_of(batch, "dtag"), UNKNOWN)).astype(np.int64)
         gen = np.asarray(pc.fill_null(column_of(batch, "gen"), -1))
         nowhere = np.asarray(column_of(batch, "ch").is_null())
+        limited = np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)) != 0
         kind[
             (gen == UNKNOWN_GEN)
-            | (nowhere & (gen > 1))
+            | (nowhere & ((gen > 1) | limited))
             | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST) | nowhere))
         ] = OTHER
         # A settlement becomes a row for each message that it names; one that names none is odd.
