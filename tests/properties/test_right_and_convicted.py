@@ -962,3 +962,24 @@ def test_what_another_thread_of_a_connection_puts_back_is_held_by_nobody(
     )
     assert verdict("P2", events(*before, back, *after)) is not Verdict.VIOLATED
     assert verdict("P2", events(*before, *after)) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("answer", "definite"), [("ok", True), ("info", False), ("", False)])
+def test_an_ack_that_began_and_was_never_answered_may_have_had_no_effect(
+    answer: str, definite: bool
+) -> None:
+    """SQS: each request is one of its own, whatever else the client asks for and is answered."""
+    c = {"conn": "c", "q": "q", "proc": "w"}
+    answered: tuple[Line, ...] = (("ack", answer, {**c, "m": "m", "op": 2}),) if answer else ()
+    history = events(
+        ("publish", "", {"q": "q", "m": "m"}),
+        ("get", "invoke", {**c, "op": 1}),
+        ("get", "ok", {**c, "op": 1, "m": "m"}),
+        ("ack", "invoke", {**c, "m": "m", "op": 2}),
+        *answered,
+        ("get", "invoke", {**c, "op": 3}),
+        ("get", "ok", {**c, "op": 3}),
+        ("get", "invoke", {**c, "op": 4}),
+        ("get", "ok", {**c, "op": 4, "m": "m"}),
+    )
+    assert (verdict("P1", history) is Verdict.VIOLATED) is definite

@@ -388,7 +388,8 @@ class Lifecycles(msgspec.Struct):
             return False
         if settled.by.ch is None and command(event) in self.confirmed:
             return True
-        if settled.by.ch is None and not settled.by.conn:
+        # Begun and never answered: on a connection, too, its request may have been lost alone (SQS: each is one).
+        if settled.by.ch is None and (event.ph == "invoke" or not settled.by.conn):
             return event.ph != "invoke"
         return self.sessions.answered_after(settled.by, settled.pos)
 
