@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from seriatim_models.history import Event
 from seriatim_models.history.complete import SENT_KEPT, Completion, complete
@@ -198,3 +199,36 @@ def test_numbers_of_a_session_with_credit_say_what_is_settled_and_are_no_tags() 
         assert done[3].ms == ["m0"]
         assert [e.dtag is not None for e in done[1:4]] == [tagged] * 3
         assert done[4].dtag == first + 9  # what it settles is not known otherwise
+
+
+@pytest.mark.parametrize(
+    ("fields", "before", "first", "tagged"),
+    [
+        ({"ch": 0}, (), 1, False),
+        ({"ch": 1}, (), 1, True),
+        ({"ch": 1}, (), 7, False),
+        ({"ch": 1, "lvl": "wire"}, (), 7, True),  # a broker that leaves a tag out is wrong
+        ({"ch": 1, "lvl": "broker"}, (), 7, True),
+        ({"ch": 1}, (Event(i=2, ev="get", conn="c", ch=1, ph="info"),), 7, True),
+        ({"ch": 1}, (Event(i=2, ev="gap"),), 7, True),
+    ],
+)
+def test_a_session_zero_and_a_first_tag_above_one_are_of_no_channel_of_amqp_0_9_1(
+    fields: dict[str, Any], before: tuple[Event, ...], first: int, tagged: bool
+) -> None:
+    """Channel 0 is the connection's (4.2.3), and tags of a channel begin at 1; of a poll that nobody answered, or of
+    lost lines, the tags before are not seen.
+    """
+    at: dict[str, Any] = {"conn": "c", "lvl": "api"} | fields
+    beside = at | {"ch": 2}
+    events = [
+        Event(i=0, ev="ch_open", ph="ok", **at),
+        Event(i=1, ev="consume", ph="ok", q="q", ctag="l", **at),
+        *before,
+        Event(i=3, ev="deliver", ctag="l", m="m0", dtag=first, **at),
+        Event(i=4, ev="ack", dtag=first, **at),
+        Event(i=5, ev="deliver", ctag="k", m="m1", dtag=1, **beside),
+    ]
+    done = [e for e in complete(events) if e.ev in ("deliver", "ack")]
+    assert done[1].ms == ["m0"]
+    assert [e.dtag is not None for e in done] == [tagged] * 3

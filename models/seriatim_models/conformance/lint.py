@@ -194,9 +194,9 @@ SENTENCES = {
     'header ("params": {"unrecorded": ["nack", "reject", "recover", "expire"]})',
     "unobserved": "acquisitions that nobody recorded: messages marked redelivered on first sight",
     "tag-gaps": "gaps in delivery tags: deliveries that the recorder did not see",
-    "delivery-ids": "delivery tags that no channel of AMQP 0-9-1 has (zero, or beside the credit of a link): the "
-    "delivery-id of AMQP 1.0 is no dtag, and its delivery-count neither redelivered nor attempt; leave them out, and "
-    "name what is settled by m or ms",
+    "delivery-ids": "delivery tags that no channel of AMQP 0-9-1 has (zero, above one at first, on channel 0, or "
+    "beside the credit of a link): the delivery-id of AMQP 1.0 is no dtag, and its delivery-count neither redelivered "
+    "nor attempt; leave them out, and name what is settled by m or ms",
     "clocks": "further clock domains: times are compared within one only",
     "backwards": "times that fall while the index rises",
     "timeless": "events without a time: their order of recording stands for it",

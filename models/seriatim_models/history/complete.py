@@ -167,14 +167,24 @@ class _Channel(msgspec.Struct, ForgetsOldest):
     limits: list[_Limit] = []
     """Limits of the channel that may hold for what arrives."""
     ids: bool = False
-    """Its delivery tags are none of AMQP 0-9-1, where zero is reserved (domain delivery-tag) and no consumer has credit
-    of its own: delivery-ids of AMQP 1.0, say, from any number on. They say what is settled, and nothing else."""
+    """Its delivery tags are none of AMQP 0-9-1, see `_shows_ids`: delivery-ids of AMQP 1.0, say, from any number on.
+    They say what is settled, and nothing else."""
+    opened: bool = False
+    """Its opening is recorded, and whatever came since."""
+    asked: bool = False
+    """Somebody polled on it: the answer may be unseen, and with it a tag."""
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
     def earlier(self, back: int) -> _Channel:
         """The incarnation so many before."""
         return self.before.earlier(back - 1) if back and self.before else self
+
+    def lose(self) -> None:
+        """Lines were lost: of its limits, and of its first tags, nobody knows."""
+        self.opened = False
+        self.prefetch = self.own = None
+        self.limits = [_Limit(None, unanswered=False)]
 
     def back_to(self, ctag: str) -> int:
         """How many incarnations before a consumer was last known; 0 if it was not."""
@@ -415,11 +425,19 @@ def _milliseconds(delay: object) -> Milliseconds:
     return max(0, delay)
 
 
-def _shows_ids(event: Event) -> bool:
-    """Whether an event shows that the delivery tags of its channel are none, see `_Channel.ids`."""
-    if event.ev in ("consume", "qos"):
-        return event.credit is not None
-    return event.ev in ("deliver", "get") and event.dtag == 0
+def _shows_ids(event: Event, channel: _Channel) -> bool:
+    """Whether an event shows that the delivery tags of its connection are none of AMQP 0-9-1, where zero is reserved
+    (domain delivery-tag), channel 0 is the connection's own (4.2.3), a channel's first tag is 1, and no consumer has
+    credit of its own. On the wire, and inside, a tag that is left out is the broker's fault.
+    """
+    if event.ev in ("consume", "qos") and event.credit is not None:
+        return True
+    if event.ev not in ("consume", "deliver", "get"):
+        return False
+    if event.ch == 0 or event.dtag == 0:
+        return True
+    first = channel.opened and not channel.used and not channel.asked
+    return first and event.ev == "deliver" and event.lvl in ("", "api") and (event.dtag or 0) > 1
 
 
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
@@ -575,6 +593,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
     _opens: set[str] = set()
     """Connections whose channels are recorded when they are opened."""
+    _no_tags: set[str] = set()
+    """Connections whose delivery tags are none, see `_shows_ids`."""
     _takers: _Takers = msgspec.field(default_factory=_Takers)
     _dead_lettering: set[str] = set()
     """Queues that were declared with a place for what dies in them."""
@@ -601,8 +621,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 delay.doubtful = True
             for channel in self._channels.values():
                 self._forget(channel)
-                channel.prefetch = channel.own = None
-                channel.limits = [_Limit(None, unanswered=False)]
+                channel.lose()
             return event
         event = self._named(event)
         if event.ev in _UNSEEN or event.ph == "info":
@@ -631,7 +650,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
-            self._channels[key] = channel = _Channel()
+            self._channels[key] = channel = _Channel(opened=event.ev == "ch_open")
             self._ended.pop(key, None)
             if before:
                 channel.before = before
@@ -721,7 +740,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         new: dict[str, object] = {"gen": gen} if event.gen is None else {}
-        channel.ids = channel.ids or _shows_ids(event)
+        self._look_for_ids(event, channel)
         match event.ev:
             case "qos":
                 self._qos(event, channel)
@@ -749,6 +768,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
             case "ack" | "nack" | "reject":
                 new |= self._settled_by_answer(event, channel)
         return new
+
+    def _look_for_ids(self, event: Event, channel: _Channel) -> None:
+        """Whether the numbers of a channel are tags: what shows that they are none speaks for its whole connection."""
+        channel.ids = event.conn in self._no_tags or _shows_ids(event, channel)
+        if channel.ids:
+            self._no_tags.add(event.conn)
+        channel.asked = channel.asked or (event.ev == "get" and not event.m)
 
     def _expire(self, event: Event) -> Event:
         """A lease that ran out, with the channel that had it. If several have copies nobody knows which."""
