@@ -55,3 +55,47 @@ def test_little_is_held_back() -> None:
 
 def test_none_waits_behind_one_of_its_own_that_comes_late() -> None:
     assert ranked([3, 0, 2]) == [(0, 3), (0, 0), (2, 2)]
+
+
+def test_a_line_without_a_stamp_happened_between_those_beside_it() -> None:
+    """What it sends came after the stamp before it, what it was given before the one behind it."""
+    order = StampOrder()
+    lines = (
+        line(1, None, "publish"),
+        line(2, 10),
+        line(3, None, "publish"),
+        line(4, None, "deliver"),
+        line(5, None, "publish", "ok"),
+        line(6, 30),
+        line(7, None, "deliver"),
+    )
+    out = [x for e in lines for x in order.take(e)]
+    out += order.rest()
+    assert [(e.i, e.t) for e in out] == [
+        *((1, 0), (2, 10), (3, 10), (4, 30), (5, 30), (6, 30)),
+        (7, 30),  # what follows it has no stamp
+    ]
+
+
+def test_lines_before_the_first_stamp_wait_for_it_unless_there_may_be_none() -> None:
+    order = StampOrder()
+    assert [*order.take(line(1, None, "deliver")), *order.take(line(2, None, "publish"))] == []
+    out = [*order.take(line(3, 10)), *order.rest()]
+    assert [(e.i, e.t) for e in out] == [(1, 10), (2, 0), (3, 10)]
+    for n in (5, 3 * MOST_WAITING):
+        lines = [line(i, None, "deliver") for i in range(n)]
+        assert ordered(*lines) == list(range(n))
+    order = StampOrder()
+    out = [x for e in lines for x in order.take(e)]
+    assert len(out) >= len(lines) - MOST_WAITING  # no more of them wait
+    out += [*order.take(line(n, 10)), *order.rest()]
+    assert [e.i for e in out] == list(range(n + 1))
+
+
+def test_many_lines_without_a_stamp_get_the_one_before_them() -> None:
+    order = StampOrder()
+    out = list(order.take(line(0, 10)))
+    for i in range(1, 3 * MOST_WAITING):
+        out += order.take(line(i, None, "deliver"))
+    out += order.rest()
+    assert [(e.i, e.t) for e in out] == [(i, 10) for i in range(3 * MOST_WAITING)]

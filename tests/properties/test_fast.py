@@ -245,7 +245,6 @@ def test_what_falls_is_found_wherever_a_block_ends(
 ) -> None:
     monkeypatch.setattr(evaluator, "BLOCK", block)
     rising = [{"i": k, "t": k // 2, "ev": "note"} for k in range(6)]
-    del rising[2]["t"]
     path = tmp_path / "h.jsonl"
 
     def read(lines: list[dict[str, Any]]) -> int:
@@ -259,6 +258,11 @@ def test_what_falls_is_found_wherever_a_block_ends(
             lines[at] |= spoilt
             with pytest.raises(evaluator.NotColumnar, match="rise" if "i" in spoilt else "fall"):
                 read(lines)
+    for at in range(6):  # an index is no stamp
+        partly = [line if k != at else {"i": k, "ev": "note"} for k, line in enumerate(rising)]
+        with pytest.raises(evaluator.NotColumnar, match="some lines have no stamp"):
+            read(partly)
+    assert read([{"i": k, "ev": "note"} for k in range(6)]) == 6
 
 
 def test_a_field_that_is_zero_makes_a_case() -> None:

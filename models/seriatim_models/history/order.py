@@ -7,6 +7,8 @@ falls further than `WAITS` is of a clock that was set back: then the lines count
 Lines of two recorders stamped alike are in no order either. Of what has no order publishes come first, then other
 commands, then what was handed out, then answers and ends: so that none explains less than the recording allows.
 Whoever is inside the broker writes in the order of the effects, whatever the stamps are.
+A line without a stamp, among others that have one, has its place from the one before. What it sends happened not before
+that, what it was given or answered not after the next stamp: nothing compares the index of a line with a stamp.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import Event
+
+set_ = msgspec.structs.replace
 
 WAITS = 10_000_000
 """How long a line may wait to be written, in ns: threads wait for a lock, or their turn on a processor, not longer."""
@@ -39,6 +43,11 @@ def rank(event: Event) -> int:
     return 0 if event.ev == "publish" else 1
 
 
+def received(event: Event) -> bool:
+    """Whether an event happened before it was written down: a delivery, or an answer."""
+    return rank(event) > 1
+
+
 def ranked(ranks: Sequence[int]) -> list[tuple[int, int]]:
     """By what events in order are merged with others that are stamped alike: the least rank from each on, so that none
     waits behind one of its own that comes late, and its own.
@@ -50,6 +59,10 @@ def ranked(ranks: Sequence[int]) -> list[tuple[int, int]]:
 class _Line(NamedTuple):
     t: int
     event: Event
+
+    def by(self, t: int) -> _Line:
+        """With a stamp, if it has none yet: it happened by then."""
+        return self if self.event.t is not None else self._replace(event=set_(self.event, t=t))
 
 
 def _unordered(lines: Iterable[_Line]) -> Iterator[Event]:
@@ -67,15 +80,32 @@ class StampOrder(msgspec.Struct):
     waits: bool = False
     """A line was seen that had waited."""
     _newest: int | None = None
+    _unstamped: bool = False
+    """A line waits whose event has no stamp yet."""
     _lines: list[_Line] = []
+    _leading: list[Event] = []
+    """Events before the first stamp, up to `MOST_WAITING`; where there are more there may be none."""
+    _stampless: bool = False
+    """More came."""
 
     def take(self, event: Event) -> Sequence[Event]:
         """Take in a line; the events that no later line precedes, as long as none waits longer than `WAITS`."""
         before: Sequence[Event] = ()
         t = event.t if event.t is not None else self._newest
+        if t is None and event.lvl not in EXACT:
+            return self._lead(event)
         if t is None or event.lvl in EXACT:
             before, self._newest = self.rest(), None
             return [*before, event]
+        if self._leading:
+            # What was sent before the first stamp came at any time before.
+            leading = [set_(e, t=t if received(e) else 0) for e in self._leading]
+            self._leading = []
+            return [*leading, *self.take(event)]
+        if event.t is None and not received(event):
+            event = set_(event, t=t)
+        if event.t is not None:
+            self._stamp(event.t)
         if self._newest is None or t >= self._newest:
             self._newest = t
         elif t >= self._newest - WAITS:
@@ -83,11 +113,28 @@ class StampOrder(msgspec.Struct):
         else:
             before, self._newest = self.rest(), t
         self._lines.append(_Line(t, event))
+        self._unstamped = self._unstamped or event.t is None
         if len(self._lines) > 2 * MOST_WAITING or self._lines[0].t < self._newest - 2 * WAITS:
             before = self._ready(self._newest - WAITS)
         return before
 
+    def _lead(self, event: Event) -> Sequence[Event]:
+        """Take in a line before the first stamp."""
+        if self._stampless or len(self._leading) == MOST_WAITING:
+            leading, self._leading, self._stampless = self._leading, [], True
+            return [*leading, event]
+        self._leading.append(event)
+        return ()
+
+    def _stamp(self, t: int) -> None:
+        """What waits without a stamp happened by the one of a line that follows."""
+        if self._unstamped:
+            self._lines = [line.by(t) for line in self._lines]
+            self._unstamped = False
+
     def _ready(self, until: int) -> list[Event]:
+        if len(self._lines) > 2 * MOST_WAITING and self._newest is not None:
+            self._stamp(self._newest)
         if self.waits:
             self._lines.sort(key=itemgetter(0))
         n = max(0, len(self._lines) - MOST_WAITING)
@@ -101,4 +148,8 @@ class StampOrder(msgspec.Struct):
 
     def rest(self) -> list[Event]:
         """The events that are left, if no line follows."""
-        return [] if self._newest is None else self._ready(self._newest + 1)
+        if self._newest is None:
+            leading, self._leading = self._leading, []
+            return leading
+        self._stamp(self._newest)
+        return self._ready(self._newest + 1)

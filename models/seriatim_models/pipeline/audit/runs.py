@@ -11,7 +11,8 @@
 - Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
 - Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
   quarantine one by one.
-- An event of another clock than its recorder's first keeps its place and loses its times: nothing compares them.
+- An event of another clock than its recorder's first keeps its place and loses its times: nothing compares them. Like
+  any event without a stamp among others it gets those of the events beside it as bounds, see `history.order`.
 - A recording whose first index is above 1 begins in the middle: a `gap` stands in front of it, unless its header says
   ``"params": {"whole": true}``.
 - A recorder whose header says ``"params": {"unrecorded": [...]}`` has a `gap` of those kinds beside each of its events.

@@ -65,6 +65,7 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
     last: list[int] = []
     newest: list[int] = []
     """The latest index, and the latest stamp, if there was one."""
+    unstamped = False
     with opened(path) as text:
         if reader.n_header:
             text.readline()
@@ -75,6 +76,9 @@ def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
             if _any_pair(ge, last, indices):
                 raise NotColumnar(f"{path}: an index does not rise")
             stamps = [e.t for e in events if e.t is not None]
+            unstamped = unstamped or len(stamps) < len(events)
+            if unstamped and (newest or stamps):
+                raise NotColumnar(f"{path}: some lines have no stamp")
             if _any_pair(gt, newest, stamps):
                 raise NotColumnar(f"{path}: stamps fall")
             last, newest = indices[-1:], stamps[-1:] or newest
