@@ -983,3 +983,47 @@ def test_an_ack_that_began_and_was_never_answered_may_have_had_no_effect(
         ("get", "ok", {**c, "op": 4, "m": "m"}),
     )
     assert (verdict("P1", history) is Verdict.VIOLATED) is definite
+
+
+PACKET = {"conn": "c", "q": "q", "ctag": "t", "proc": "w", "autoack": False, "dtag": 1}
+"""A delivery of MQTT, whose packet identifier is in use until it is acknowledged (5.0, 2.2.1)."""
+
+
+@pytest.mark.parametrize(
+    ("between", "more"),
+    [
+        ((("ack", "", {"conn": "c", "dtag": 1}),), {}),
+        ((("ack", "", {"conn": "c", "m": "m1"}),), {}),
+        ((("ack", "", {"conn": "c", "m": "m0", "multiple": True}),), {}),
+        ((("ack", "ok", {"conn": "c", "m": "m9", "op": 1}),), {}),  # others may have begun unseen
+        ((("expire", "", {"q": "q", "m": "m1", "requeue": True}),), {}),
+        ((("cancel", "ok", {"conn": "c", "ctag": "t"}),), {}),
+        ((("conn_drop", "", {"conn": "c"}), ("conn_open", "ok", {"conn": "c"})), {}),
+        ((("gap", "", {}),), {}),
+        ((), {"m": "m1"}),  # sent again
+        ((), {"conn": ""}),  # perhaps another process
+        ((), {"conn": "d"}),
+        ((), {"ctag": "u"}),
+        ((), {"q": "r"}),
+        ((), {"autoack": True}),
+        ((), {"dtag": 2}),
+    ],
+)
+def test_a_packet_identifier_is_free_when_its_message_may_be_settled(
+    between: tuple[Line, ...], more: dict[str, Any]
+) -> None:
+    first: Line = ("deliver", "", {**PACKET, "m": "m1"})
+    again: Line = ("deliver", "", {**PACKET, "m": "m2"})
+    late: Line = ("expire", "", {"q": "q", "m": "m1", "requeue": True})
+    assert verdict("P8", events(first, again)) is Verdict.VIOLATED
+    assert verdict("P8", events(first, again, late)) is not Verdict.VIOLATED
+    other: Line = ("deliver", "", {**PACKET, "m": "m2", **more})
+    assert verdict("P8", events(first, *between, other)) is not Verdict.VIOLATED
+
+
+def test_a_worker_that_no_connection_names_may_have_been_started_again() -> None:
+    """What it held before is somebody else's by then; nothing in the recording shows that it went on."""
+    limited = {"q": "q", "proc": "w", "autoack": False, "prefetch": 1, "scope": "consumer"}
+    for conn, definite in (("c", True), ("", False)):
+        given = (("deliver", "", {**limited, "conn": conn, "m": m}) for m in ("m1", "m2"))
+        assert (verdict("P7", events(*given)) is Verdict.VIOLATED) is definite

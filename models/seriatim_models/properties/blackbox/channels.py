@@ -92,6 +92,17 @@ class CaseCounts(msgspec.Struct):
         self.kinds.join(other.kinds)
         self.unbegun |= other.unbegun
 
+    def freed(self, suspect: Suspicion) -> bool:
+        """Whether what was given may be held no more: a lease ran out nobody knows when, or of some kind of call of its
+        connection no beginnings are recorded.
+        """
+        unseen = self.unbegun | self.kinds.quiet
+        return any(
+            e.conn in unseen or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in self.expired
+            for e in suspect.witness
+            for conn in {e.conn, ""}
+        )
+
     def settle_suspects(self, explained: Callable[[Suspicion], bool]) -> None:
         """Report the suspicions that nothing explains; each was counted as tested."""
         for suspect in self.suspects:

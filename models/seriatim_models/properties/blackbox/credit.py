@@ -15,14 +15,9 @@ from seriatim_models.properties.blackbox.channels import (
     Tracks,
 )
 from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began
-from seriatim_models.properties.blackbox.naming import Holder, holder
+from seriatim_models.properties.blackbox.naming import Holder, holder, settler
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
-
-
-def worker(event: Event) -> Holder:
-    """Who has what an event without a channel is about: its connection, or else its worker."""
-    return Holder(event.conn) if event.conn else Holder(name=event.proc)
 
 
 class Outstanding(msgspec.Struct):
@@ -71,7 +66,7 @@ class Prefetch(ChannelProperty[Outstanding]):
 
     def key(self, event: Event) -> Holder:
         """A channel; without channels the connection, on which anybody may settle, or else the worker."""
-        return holder(event) if event.ch is not None else worker(event)
+        return settler(event)
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in CALLS or event.ev == "get":
@@ -160,7 +155,7 @@ class Prefetch(ChannelProperty[Outstanding]):
         else:
             tally.untestable += 1
             return
-        another = event.ch is None and (event.gen or 1) > 1
+        another = event.ch is None and (not event.conn or (event.gen or 1) > 1)
         if len(held) <= event.prefetch or another:
             several = event.scope == "conn" and by.ch is not None
             if state.partial or several or len(held) > event.prefetch:
@@ -182,12 +177,5 @@ class Prefetch(ChannelProperty[Outstanding]):
         held.
         """
         tally = self.total(summary)
-        unseen = tally.unbegun | tally.kinds.quiet
-        tally.settle_suspects(
-            lambda suspect: any(
-                e.conn in unseen or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in tally.expired
-                for e in suspect.witness
-                for conn in {e.conn, ""}
-            )
-        )
+        tally.settle_suspects(tally.freed)
         return tally.finding(self.id)

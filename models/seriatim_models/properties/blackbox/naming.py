@@ -50,6 +50,13 @@ def holder(event: Event) -> Holder:
     return _holder(event.conn, None, None, event.ctag or event.proc)
 
 
+def settler(event: Event) -> Holder:
+    """Who may settle what an event is about: its channel; without channels its connection, or else its worker."""
+    if event.ch is not None:
+        return holder(event)
+    return _holder(event.conn) if event.conn else _holder(name=event.proc)
+
+
 class ConsumerKey(NamedTuple):
     """A consumer: its channel's incarnation and its tag."""
 

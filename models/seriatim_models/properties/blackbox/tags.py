@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import zlib
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest, ordered
-from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
+from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN, answer_alone
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.channels import CaseCounts, ChannelProperty, Tracks
+from seriatim_models.properties.base import Finding
+from seriatim_models.properties.blackbox.channels import (
+    CaseCounts,
+    ChannelProperty,
+    ExpiredLease,
+    Suspicion,
+    Tracks,
+)
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
+    LifecycleKey,
     acquires,
     began,
 )
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
+    settler,
 )
 from seriatim_models.properties.blackbox.sessions import ANSWERED
 
@@ -73,6 +82,14 @@ class LeftOut(msgspec.Struct, array_like=True):
         return (self.last.dtag or 0) < dtag < (self.event.dtag or 0)
 
 
+class PacketKey(NamedTuple):
+    """A tag of a system without channels, which its consumer has for one message at a time."""
+
+    by: Holder
+    q: str
+    dtag: int
+
+
 class Tags(msgspec.Struct, ForgetsOldest):
     """The tags of one channel: the latest delivery and poll, and those not settled."""
 
@@ -97,18 +114,23 @@ class Tags(msgspec.Struct, ForgetsOldest):
     unseen: list[int] = []
     """Tags that were settled although no delivery has them; the latest `SETTLED_KEPT`."""
     left_out: list[LeftOut] = []
+    packets: dict[PacketKey, Event] = {}
+    """Without a channel: deliveries that are not settled, by their tags."""
 
 
 _Settled = dict[int, tuple[Event, Event]]
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(_Settled).decode
 _CALLS = (ANSWERED | {"get"}) - {"conn_close"}
+ENDING_HOLDS = frozenset({"cancel", "recover"})
+"""Calls by which a consumer may have nothing any more."""
 ASKED_KEPT = 16  # calls of one channel, which has one at a time
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
 
 
 class DeliveryTags(ChannelProperty[Tags]):
-    """P8. A case is a delivery after another on its channel, or a settlement by tag.
+    """P8. A case is a delivery after another on its channel, or a settlement by tag; without channels a delivery while
+    its connection has others that are not settled.
 
     A tag left out is a violation only for a recorder at the wire or in the broker, and none if its delivery is not
     recorded: a poll was not answered, or somebody settles it. Above a client library it is
@@ -116,7 +138,9 @@ class DeliveryTags(ChannelProperty[Tags]):
     be recorded before deliveries that came earlier and wait for their callback; so the two kinds are compared apart.
     Where the opening of a channel is not recorded, a first tag, given to a poll or to a consumer that was begun since,
     or to anybody after its close was asked for, may be of the channel opened anew.
-    Without a channel a tag is another system's, which may use it again (the packet identifier of MQTT, 2.2.1).
+    Without a channel a tag is another system's, which may use it again once it is settled (the packet identifier of
+    MQTT, 2.2.1): that it stands for two messages of one consumer's connection at a time is a violation, unless a lease
+    ran out, or nobody records when settlements are sent.
     A settlement that failed or whose outcome is unknown settles nothing for certain, and one for several tags covers
     what was not seen yet: to settle that again is no violation of the broker's.
     Nor is it one if the broker closed the channel after it, with an error: so it answers a settlement that it refuses;
@@ -129,10 +153,17 @@ class DeliveryTags(ChannelProperty[Tags]):
         "AMQP 0-9-1 specification, domain delivery-tag, basic.ack rules delivery-tag and multiple"
     )
     rests_on = ""
-    case = "two deliveries on one channel, or a settlement, with their delivery tags"
-    reads = ACQUIRES | SETTLES | _CALLS | {"ch_open", GAP}
+    case = (
+        "two deliveries on one channel, or a settlement, with their delivery tags; without channels a delivery while "
+        "its connection has others that are not settled"
+    )
+    reads = ACQUIRES | SETTLES | _CALLS | {"ch_open", "expire", GAP}
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
+
+    def key(self, event: Event) -> Holder:
+        """A channel; without channels the connection, on which anybody may settle."""
+        return settler(event)
 
     def rest(self, state: Tags) -> None:
         if state.settled:
@@ -140,6 +171,13 @@ class DeliveryTags(ChannelProperty[Tags]):
             state.settled.clear()
 
     def step(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
+        if event.ch is None:
+            self._packet(state, event, tally)
+        else:
+            self._of_channel(state, event, by, tally)
+
+    def _of_channel(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
+        """Take in an event of a channel."""
         if state.resting:
             state.settled = ordered(_unpack(zlib.decompress(state.resting)))
             state.resting = b""
@@ -155,7 +193,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             self._poll(state, event)
         if event.dtag is None:
             return
-        if event.gen == UNKNOWN_GEN or event.ch is None:
+        if event.gen == UNKNOWN_GEN:
             tally.untestable += 1
         elif acquires(event):
             self._deliver(state, event, by, tally)
@@ -163,6 +201,33 @@ class DeliveryTags(ChannelProperty[Tags]):
             self._settle(state, event, by, tally)
         elif event.ev in SETTLES and event.ph in ("fail", "info"):
             self._void(state, event, tally)
+
+    def _packet(self, state: Tags, event: Event, tally: CaseCounts) -> None:
+        """Take in an event without a channel."""
+        tally.kinds.add(event)
+        if event.ev == "expire":
+            tally.expired.add(ExpiredLease(event.conn, LifecycleKey(event.q, event.m)))
+        elif event.ev in ENDING_HOLDS:
+            state.packets.clear()
+        elif event.ev in SETTLES:
+            if answer_alone(event):
+                tally.unbegun.add(event.conn)
+            if began(event):
+                state.packets = {k: e for k, e in state.packets.items() if not _settles(event, e)}
+        elif acquires(event) and event.dtag and not event.autoack:
+            if not event.conn or (event.gen or 1) > 1:
+                tally.untestable += 1  # perhaps another one of that name
+                return
+            key = PacketKey(holder(event), event.q, event.dtag)
+            before = state.packets.get(key)
+            tally.tested += bool(state.packets)
+            if before is not None and before.m != event.m:
+                why = (
+                    f"tag {event.dtag} was {before.m} (event {before.i}) and, not settled, {event.m} "
+                    f"(event {event.i}) for {key.by}"
+                )
+                tally.suspects.append(Suspicion(why, [before, event]))
+            state.packets[key] = event
 
     def _close(self, state: Tags, event: Event, tally: CaseCounts) -> None:
         """The channel's close is asked for or confirmed; with an error it answers what was settled twice."""
@@ -284,11 +349,26 @@ class DeliveryTags(ChannelProperty[Tags]):
             [last, event],
         )
 
+    def finish(self, summary: Tracks[Tags]) -> Finding:
+        """The finding; as with P7 a lease that ran out, or what nobody saw begin, may have freed a tag."""
+        tally = self.total(summary)
+        tally.settle_suspects(tally.freed)
+        return tally.finding(self.id)
+
     def end(self, state: Tags, tally: CaseCounts) -> None:
         for twice in state.twice:
             self._report(twice, tally)
         for left_out in state.left_out:
             self._decide(left_out, tally)
+
+
+def _settles(settlement: Event, given: Event) -> bool:
+    """Whether a settlement, without a channel, may be of a delivery: it names its message or tag, or is for several."""
+    return (
+        bool(settlement.multiple)
+        or given.dtag == settlement.dtag
+        or given.m in (settlement.ms or ())
+    )
 
 
 def _same(settlement: Event, outcome: Event) -> bool:
