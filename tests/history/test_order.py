@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seriatim_models.history import Event
-from seriatim_models.history.order import MOST_WAITING, WAITS, StampOrder, ranked
+from seriatim_models.history.order import MOST_WAITING, WAITS, RecordersOfFile, StampOrder, ranked
 
 
 def ordered(*events: Event) -> list[int]:
@@ -99,3 +99,19 @@ def test_many_lines_without_a_stamp_get_the_one_before_them() -> None:
         out += order.take(line(i, None, "deliver"))
     out += order.rest()
     assert [(e.i, e.t) for e in out] == [(i, 10) for i in range(3 * MOST_WAITING)]
+
+
+def test_recorders_of_one_file_stand_in_the_order_of_time() -> None:
+    def first_wrong(*lines: tuple[str, int | None]) -> int | None:
+        file = RecordersOfFile()
+        events = [Event(i=n, ev="rpc", t=t, rec=rec) for n, (rec, t) in enumerate(lines)]
+        return next((e.i for e in events if file.out_of_order(e)), None)
+
+    late = 3 * WAITS
+    assert first_wrong(("a", 0), ("a", late), ("b", 1)) == 2  # a block of each
+    assert first_wrong(("a", 0), ("b", 1), ("a", late), ("b", 2)) == 3
+    assert first_wrong(("a", 0), ("a", late), ("b", late - WAITS), ("a", late)) is None  # it waited
+    assert first_wrong(("a", late), ("a", 1), ("b", 2), ("a", 3)) is None  # a clock set back
+    assert first_wrong(("a", late), ("b", late), ("b", 1), ("a", 2), ("b", 3)) is None
+    assert first_wrong(("a", late), ("a", None), ("b", None), ("a", late)) is None
+    assert first_wrong(("a", late), ("a", 1), ("a", 2)) is None

@@ -307,3 +307,18 @@ def test_an_audit_is_not_interrupted_by_collections_of_garbage() -> None:
     finally:
         gc.callbacks.remove(count)
     assert gc.get_threshold() == before
+
+
+def test_recorders_of_one_file_that_are_not_sorted_are_no_recording(tmp_path: Path) -> None:
+    """One file that was put together of two: verdicts would be of another order of events."""
+
+    def note(rec: str, i: int, ms: int) -> dict[str, object]:
+        return {"i": i, "t": ms * 1_000_000, "ev": "note", "rec": rec}
+
+    blocks = [note("a", 0, 0), note("a", 1, 100), note("b", 0, 1), note("b", 1, 101)]
+    path = events(tmp_path / "h.jsonl", *blocks)
+    with pytest.raises(HistoryError, match="event 0 of recorder b stands behind later ones"):
+        audit_paths([path])
+    assert audit_paths([tmp_path]).statistics["events"] == 3  # two, and a gap
+    events(path, *sorted(blocks, key=lambda e: str(e["i"])))
+    assert audit_paths([path]).statistics["events"] == 4

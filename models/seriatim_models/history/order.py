@@ -56,6 +56,30 @@ def ranked(ranks: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(least, ranks, strict=True))
 
 
+class RecordersOfFile(msgspec.Struct):
+    """Whether the recorders of one file stand in the order of time, given its lines as they stand."""
+
+    _newest: int | None = None
+    _last: dict[tuple[str, str], int] = {}
+    """By run and recorder the latest stamp."""
+
+    def out_of_order(self, event: Event) -> bool:
+        """Take in a line; whether it stands behind what another recorder saw later, by more than a line may wait. A
+        clock that is set back falls for the recorder itself.
+        """
+        if event.t is None:
+            return False
+        by = event.run, event.rec
+        own = self._last.get(by)
+        self._last[by] = event.t
+        behind = self._newest is not None and event.t < self._newest - WAITS
+        if behind and (own is None or event.t >= own):
+            return len(self._last) > 1
+        if behind or self._newest is None or event.t > self._newest:
+            self._newest = event.t
+        return False
+
+
 class _Line(NamedTuple):
     t: int
     event: Event

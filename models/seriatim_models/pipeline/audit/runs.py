@@ -8,6 +8,9 @@
   refused, because nothing orders their events.
 - In a run the order is that of time, see `history.order`. An event without a stamp, or after a clock was set back,
   counts as simultaneous with the one before it.
+- Several recorders in one file are read as they stand there. A line that stands more than `WAITS` behind a later one of
+  another recorder, though its own recorder's stamps rise, is in a file that was put together without sorting it: where
+  it stands the file breaks off.
 - Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
 - Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
   quarantine one by one.
@@ -44,7 +47,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.history.lines import PACKED_OTHERWISE
-from seriatim_models.history.order import MOST_WAITING, StampOrder, rank, ranked
+from seriatim_models.history.order import MOST_WAITING, RecordersOfFile, StampOrder, rank, ranked
 from seriatim_models.history.parts import continued
 from seriatim_models.history.reading import SUFFIXES, Reader, named_as_history, stem
 from seriatim_models.history.unrecorded import gap_beside, unrecorded
@@ -384,6 +387,7 @@ def _part(carry: Carry, reader: Reader, order: StampOrder) -> Iterator[tuple[int
 
     placed = partial(_placed, carry, unrecorded(reader.header), complete)
     whole_run = reader.header.params.get("whole") is True
+    recorders = RecordersOfFile()
     for item in reader:
         if isinstance(item, Rejected):
             yield from placed(order.rest())
@@ -395,6 +399,12 @@ def _part(carry: Carry, reader: Reader, order: StampOrder) -> Iterator[tuple[int
         key = (item.run, item.rec)
         if item.clk and carry.clocks.setdefault(key, item.clk) != item.clk:
             item = msgspec.structs.replace(item, t=None, t_lo=None, t_hi=None)
+        if recorders.out_of_order(item):
+            raise HistoryError(
+                f"{reader.source}: event {item.i} of recorder {item.rec or '(without a name)'} stands behind later "
+                "ones of another recorder: several recorders in one file are read in the order of their lines, so "
+                "sort these by time, or give each recorder a file"
+            )
         if key not in carry.begun:
             yield from placed(order.rest())
             if item.t is not None:
