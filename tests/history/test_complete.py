@@ -232,3 +232,13 @@ def test_a_session_zero_and_a_first_tag_above_one_are_of_no_channel_of_amqp_0_9_
     done = [e for e in complete(events) if e.ev in ("deliver", "ack")]
     assert done[1].ms == ["m0"]
     assert [e.dtag is not None for e in done] == [tagged] * 3
+
+
+def test_numbers_that_are_no_tags_stay_where_a_settlement_is_for_several() -> None:
+    """It is also of deliveries that came and nobody has seen yet."""
+    at: dict[str, Any] = {"conn": "c", "ch": 0}
+    events = [
+        Event(i=0, ev="deliver", ctag="l", q="q", m="m0", dtag=5, **at),
+        Event(i=1, ev="nack", dtag=5, multiple=True, requeue=True, **at),
+    ]
+    assert [(e.dtag, e.ms) for e in complete(events)] == [(None, None), (5, ["m0"])]

@@ -1027,3 +1027,18 @@ def test_a_worker_that_no_connection_names_may_have_been_started_again() -> None
     for conn, definite in (("c", True), ("", False)):
         given = (("deliver", "", {**limited, "conn": conn, "m": m}) for m in ("m1", "m2"))
         assert (verdict("P7", events(*given)) is Verdict.VIOLATED) is definite
+
+
+@pytest.mark.parametrize("dtag", [0, 9])
+def test_a_session_may_put_back_what_it_has_not_seen_yet(dtag: int) -> None:
+    """A delivery that comes behind the command for several before it may be of the message before that went back."""
+    at = {**channel("c"), "q": "q", "ctag": "t"}
+    history = events(
+        ("ch_open", "ok", channel("c")),
+        ("consume", "ok", {**at, "autoack": False}),
+        ("deliver", "", {**at, "m": "m", "dtag": 7}),
+        ("nack", "", {**channel("c"), "dtag": dtag, "multiple": True, "requeue": True}),
+        ("deliver", "", {**at, "m": "n", "dtag": 8}),
+        ("deliver", "", {**at, "m": "n", "dtag": 10}),
+    )
+    assert verdict("P2", history) is not Verdict.VIOLATED

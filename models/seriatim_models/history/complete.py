@@ -458,9 +458,12 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed(event: Event, implied: dict[str, Any], channel: _Channel) -> dict[str, Any]:
-    """What is left out is filled in, and a tag that is none taken out if what is meant is known without it."""
+    """What is left out is filled in, and a tag that is none taken out if what is meant is known without it: not that of
+    a settlement for several, which is also of what nobody saw yet.
+    """
     new = _left_out(event, implied)
-    if channel.ids and event.dtag is not None and (event.m or event.ms or new.get("ms")):
+    known = event.m or event.ms or new.get("ms")
+    if channel.ids and event.dtag is not None and known and not event.multiple:
         new["dtag"] = None
     return new
 
