@@ -697,7 +697,7 @@ Of {faults} faults {found} are reported in at least one history, {half} in at le
 
 ## What has to be recorded
 
-Six systems were written from their documentation by somebody else, with a fault each. Of those faults these were
+Thirteen systems were written from their documentation by somebody else, with faults each. Of those faults these were
 shown by none or one of 300 histories. Each was there, and is reported as soon as the recording shows it; of each the
 smallest history is in `seriatim_workshop.right.needed`, and is judged anew whenever this page is made.
 
@@ -705,10 +705,16 @@ smallest history is in `seriatim_workshop.right.needed`, and is judged anew when
 |---|---|---|---|---|---|
 {needed}
 
-Two more take a profile (`--profile`) that promises otherwise, for documented systems allow what they do:
-beanstalkd that serves the newest job first (P4, P5), and one whose deleted jobs come again (P1).
+Others take a profile (`--profile`) that promises otherwise, for documented systems allow what they do:
+beanstalkd that serves the newest job first (P4, P5); one whose deleted jobs come again, a table, Pub/Sub and JetStream
+that forget an ack (P1: at least once); Artemis that heeds no window (P7, of which JMS says nothing); Pub/Sub that lets
+a message of a key overtake others (P5: a lease that ran out, or a lost answer, may have moved these behind).
+A count of attempts that does not rise is no violation (JetStream: skip-count): it may be of failures alone.
 A table that gives the rows of another queue is reported by nothing: that no exchange, divert or bridge leads from one
 queue to the other is declared nowhere.
+Nor is any other of these: what comes before the delay that a `nack` asked for, and more held by all workers of one
+durable consumer together than it may have (JetStream: no-delay, overruns), because no field says either; and what is
+given more often than its queue declares (`max_attempts`, ignores-max), which no property asks yet.
 More load does not show what goes to the tail instead of its place: what was on its way overtakes rightly.
 """
 

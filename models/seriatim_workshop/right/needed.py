@@ -1,8 +1,9 @@
 """What a recording has to show so that a fault can be reported at all: for each fault the smallest history, recorded
 as clients often do and as it takes.
 
-The faults are those that six systems written by an outsider never showed (AMQP 1.0, STOMP, Kafka, beanstalkd, a table
-as a queue, SQS): each was there, and nothing that was recorded made it certain. `spec/RECALL.md` has the table.
+The faults are those that systems written by an outsider never showed (AMQP 1.0, STOMP, Kafka, beanstalkd, tables as
+queues, SQS, Redis, MQTT, Pub/Sub, JetStream, Artemis): each was there, and nothing that was recorded made it certain.
+`spec/RECALL.md` has the table.
 """
 
 from __future__ import annotations
@@ -157,26 +158,26 @@ class NeededRecord(NamedTuple):
 NEEDED = (
     NeededRecord(
         loses,
-        "STOMP, AMQP 1.0, beanstalkd: loses",
+        "STOMP, AMQP 1.0, beanstalkd, MQTT: loses",
         "P1",
         "a look into the empty queue that also says that nobody holds anything (`held`: 0), "
         "or every consumer's confirmed end",
     ),
     NeededRecord(
         loses_requeued,
-        "STOMP, AMQP 1.0, beanstalkd: loses-requeued; a table: loses-crashed",
+        "STOMP, AMQP 1.0, beanstalkd: loses-requeued; a table: loses-crashed; MQTT: drops-on-resume",
         "P1",
         "the same",
     ),
     NeededRecord(
         ignores_groups,
-        "SQS: group-open",
+        "SQS, Artemis: group-open; Pub/Sub: key-open",
         "P23",
         "`declare` with `groups`: `held`, and `lease` where there are leases",
     ),
     NeededRecord(
         no_deduplication,
-        "SQS: no-dedup",
+        "SQS, JetStream: no-dedup",
         "P1",
         "what a client library sends again is one `publish`, begun once and answered once",
     ),
