@@ -210,14 +210,15 @@ def test_numbers_of_a_session_with_credit_say_what_is_settled_and_are_no_tags() 
         ({"ch": 1, "lvl": "wire"}, (), 7, True),  # a broker that leaves a tag out is wrong
         ({"ch": 1, "lvl": "broker"}, (), 7, True),
         ({"ch": 1}, (Event(i=2, ev="get", conn="c", ch=1, ph="info"),), 7, True),
+        ({"ch": 1}, (Event(i=2, ev="cancel", conn="c", ch=1, ctag="k"),), 7, True),
         ({"ch": 1}, (Event(i=2, ev="gap"),), 7, True),
     ],
 )
 def test_a_session_zero_and_a_first_tag_above_one_are_of_no_channel_of_amqp_0_9_1(
     fields: dict[str, Any], before: tuple[Event, ...], first: int, tagged: bool
 ) -> None:
-    """Channel 0 is the connection's (4.2.3), and tags of a channel begin at 1; of a poll that nobody answered, or of
-    lost lines, the tags before are not seen.
+    """Channel 0 is the connection's (4.2.3), and tags of a channel begin at 1; of a poll that nobody answered, of a
+    cancelled consumer, or of lost lines, the tags before are not seen.
     """
     at: dict[str, Any] = {"conn": "c", "lvl": "api"} | fields
     beside = at | {"ch": 2}

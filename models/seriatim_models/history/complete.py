@@ -171,8 +171,9 @@ class _Channel(msgspec.Struct, ForgetsOldest):
     They say what is settled, and nothing else."""
     opened: bool = False
     """Its opening is recorded, and whatever came since."""
-    asked: bool = False
-    """Somebody polled on it: the answer may be unseen, and with it a tag."""
+    unseen: bool = False
+    """Its first tags may be unseen: of a poll that is not answered, or of a consumer that was cancelled (pika puts back
+    what it has not handed out)."""
     sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
     """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
@@ -436,7 +437,7 @@ def _shows_ids(event: Event, channel: _Channel) -> bool:
         return False
     if event.ch == 0 or event.dtag == 0:
         return True
-    first = channel.opened and not channel.used and not channel.asked
+    first = channel.opened and not channel.used and not channel.unseen
     return first and event.ev == "deliver" and event.lvl in ("", "api") and (event.dtag or 0) > 1
 
 
@@ -777,7 +778,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
         channel.ids = event.conn in self._no_tags or _shows_ids(event, channel)
         if channel.ids:
             self._no_tags.add(event.conn)
-        channel.asked = channel.asked or (event.ev == "get" and not event.m)
+        polled = event.ev == "get" and not event.m
+        channel.unseen = channel.unseen or polled or event.ev in ("cancel", "recover")
 
     def _expire(self, event: Event) -> Event:
         """A lease that ran out, with the channel that had it. If several have copies nobody knows which."""
