@@ -23,6 +23,7 @@ import msgspec
 
 from seriatim_models.history.complete import EXACT
 from seriatim_models.history.event import Event
+from seriatim_models.history.faults import HistoryError
 
 set_ = msgspec.structs.replace
 
@@ -62,6 +63,15 @@ class RecordersOfFile(msgspec.Struct):
     _newest: int | None = None
     _last: dict[tuple[str, str], int] = {}
     """By run and recorder the latest stamp."""
+
+    def take(self, source: str, event: Event) -> None:
+        """Take in a line of a file. Raises `HistoryError` if it is `out_of_order`."""
+        if self.out_of_order(event):
+            raise HistoryError(
+                f"{source}: event {event.i} of recorder {event.rec or '(without a name)'} stands behind later ones of "
+                "another recorder: several recorders in one file are read in the order of their lines, so sort these "
+                "by time, or give each recorder a file"
+            )
 
     def out_of_order(self, event: Event) -> bool:
         """Take in a line; whether it stands behind what another recorder saw later, by more than a line may wait. A

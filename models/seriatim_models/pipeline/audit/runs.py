@@ -9,8 +9,8 @@
 - In a run the order is that of time, see `history.order`. An event without a stamp, or after a clock was set back,
   counts as simultaneous with the one before it.
 - Several recorders in one file are read as they stand there. A line that stands more than `WAITS` behind a later one of
-  another recorder, though its own recorder's stamps rise, is in a file that was put together without sorting it: where
-  it stands the file breaks off.
+  another recorder, though its own recorder's stamps rise, is in a file that was put together without sorting it: such
+  a file cannot be read.
 - Where lines were lost, a `gap` event stands in their place; duplicates lose nothing and leave none.
 - Two recordings of one run by one recorder name are duplicates: the first stands, the lines of the second go to the
   quarantine one by one.
@@ -348,6 +348,8 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
         stamp = carry.stamp = fingerprint(part.path)
         reader = None
         try:
+            if not part.named:
+                _sorted_recorders(part)
             reader = Reader(part.path, run=carry.run, seen=carry.seen, continues=part.continues)
             order = StampOrder(carry.waits)
             yield from _part(carry, reader, order)
@@ -363,6 +365,24 @@ def recorder(carry: Carry, parts: Iterable[Source]) -> Iterator[tuple[int, RunIt
             yield carry.at, whole(part.path, error)
         if reader is not None:
             yield carry.at, _counted(reader)
+
+
+def _sorted_recorders(part: Source) -> None:
+    """Read a file of several recorders ahead: what stands in front of one that is not in order may not be judged
+    without what follows. A file that names its recorder, or none, is not read.
+
+    Raises `HistoryError` for a file whose recorders do not stand in the order of time.
+    """
+    reader = Reader(part.path)
+    recorders = RecordersOfFile()
+    if reader.header.rec:
+        return
+    for item in reader:
+        if isinstance(item, Rejected):
+            continue
+        if not item.rec:
+            return
+        recorders.take(reader.source, item)
 
 
 def _placed(
@@ -399,12 +419,7 @@ def _part(carry: Carry, reader: Reader, order: StampOrder) -> Iterator[tuple[int
         key = (item.run, item.rec)
         if item.clk and carry.clocks.setdefault(key, item.clk) != item.clk:
             item = msgspec.structs.replace(item, t=None, t_lo=None, t_hi=None)
-        if recorders.out_of_order(item):
-            raise HistoryError(
-                f"{reader.source}: event {item.i} of recorder {item.rec or '(without a name)'} stands behind later "
-                "ones of another recorder: several recorders in one file are read in the order of their lines, so "
-                "sort these by time, or give each recorder a file"
-            )
+        recorders.take(reader.source, item)
         if key not in carry.begun:
             yield from placed(order.rest())
             if item.t is not None:
