@@ -133,6 +133,10 @@ class _Consumer(msgspec.Struct):
     """Whether what it is given has to be settled, and so is limited; until something of it is."""
 
 
+_Given = tuple[str, str, int | None]
+"""A delivery that is not settled: message, queue, limiter."""
+
+
 class _Channel(msgspec.Struct, ForgetsOldest):
     bounded: ClassVar = ("polls", "sent")
     prefetch: int | None = None
@@ -146,8 +150,8 @@ class _Channel(msgspec.Struct, ForgetsOldest):
     n_limiters: int = 0
     """How many there were so far."""
     consumers: dict[str, _Consumer] = {}
-    open: dict[int, tuple[str, str, int | None]] = {}
-    """By delivery tag: message, queue, limiter."""
+    open: dict[int, _Given] = {}
+    """By delivery tag."""
     began: int = ANY_TIME
     """When the latest of its publishes was sent."""
     published: int = 0
@@ -330,16 +334,19 @@ class _Messages(msgspec.Struct, ForgetsOldest):
 
     def find(self, m: str, q: str) -> _Message | None:
         """What is known of a message in a queue; without a queue if there is one only that can be meant."""
-        queues = self._known.get(m, {})
+        queues = self._known.get(m)
+        if queues is None:
+            return None
         if not q and len(queues) == 1:
             return next(iter(queues.values()))
         return queues.get(q) or queues.get("")
 
     def moved(self, m: str, q: str) -> bool:
         """Whether a message came to a queue by another way than its publish: it died, or was published elsewhere."""
-        queues = self._known.get(m, {})
-        published_here = queues.keys() & {q, ""}
-        return m in self._dead or bool(queues and q and not published_here)
+        if m in self._dead:
+            return True
+        queues = self._known.get(m)
+        return queues is not None and bool(q) and q not in queues and "" not in queues
 
     def queues(self, m: str) -> Iterable[str]:
         """The queues that a message was published to; the empty name for an exchange."""
@@ -469,6 +476,13 @@ def _changed(event: Event, implied: dict[str, Any], channel: _Channel) -> dict[s
     return new
 
 
+def _later(one: int | None, other: int | None) -> int | None:
+    """The later of two times, of which either may not be known."""
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
+
+
 def began(event: Event) -> bool:
     """Whether the event is the beginning of its operation (or the whole of it)."""
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
@@ -500,6 +514,8 @@ def _named(names: _Names) -> dict[str, object]:
     return {"ctag": ctag} if ctag else {"proc": proc or None}
 
 
+_TRAFFIC = frozenset({"publish", "deliver"}) | SETTLES
+"""Nearly all events; of other channels they say nothing."""
 _TAKERS = frozenset({"consume", "get", "ch_open", "ch_close", "conn_close"})
 """What `_Takers` look at."""
 
@@ -549,6 +565,8 @@ class _Takers(msgspec.Struct):
 
 OPEN_ONLY = frozenset({"publish", "get", "consume", "qos", "declare", "delete", "purge", "recover"})
 """Commands that a client sends on a channel that is open for all it knows."""
+_OPENING = OPEN_ONLY | {"ch_open", "ch_close"}
+"""Events by which a channel may be opened; see `Completion._opened`."""
 EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, if at all
 ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
 DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
@@ -610,48 +628,56 @@ class Completion(msgspec.Struct, ForgetsOldest):
     _no_local: bool = False
     """Somebody asked for no-local: a consumer that is not known may be the one."""
 
-    def __call__(self, event: Event) -> Event:  # noqa: C901, PLR0912  # what each kind of event changes
+    def __call__(self, event: Event) -> Event:
         """The event with what the ones before it imply."""
-        if (
-            event.ev == GAP
-            and (kinds := missing_kinds(event))
-            and IMPLIES_NOTHING.issuperset(kinds)
-        ):
-            return event
         if event.ev == GAP:
-            self._lost = True
-            self._doubts += 1
-            for delay in self._delays.values():
-                delay.doubtful = True
-            for channel in self._channels.values():
-                self._forget(channel)
-                channel.lose()
+            if not IMPLIES_NOTHING.issuperset(missing_kinds(event) or (GAP,)):
+                self._lose()
             return event
-        event = self._named(event)
-        if event.ev in _UNSEEN or event.ph == "info":
+        if not event.conn or event.ev in SETTLES:
+            event = self._named(event)
+        if event.ph == "info" or event.ev in _UNSEEN:
             self._doubts += 1
+        if event.ev not in _TRAFFIC:
+            if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
+                return self._expire(event)
+            self._take_in(event)
+        if event.ch is None:
+            return self._without_channel(event)
+        if not event.conn:
+            return msgspec.structs.replace(self._without_channel(event), gen=UNKNOWN_GEN)
+        return self._of_channel(event, event.ch)
+
+    def _lose(self) -> None:
+        """Lines were lost."""
+        self._lost = True
+        self._doubts += 1
+        for delay in self._delays.values():
+            delay.doubtful = True
+        for channel in self._channels.values():
+            self._forget(channel)
+            channel.lose()
+
+    def _take_in(self, event: Event) -> None:
+        """What an event says of others than its channel."""
         if event.ev in _TAKERS:
             self._takers.take(event)
         if event.ev == "declare":
             self._declare(event)
-        if event.ev == "delete" and event.ph == "ok":
+        elif event.ev == "delete" and event.ph == "ok":
             self._delays.pop(event.q, None)
-        if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
-            return self._expire(event)
-        if event.ev == "expire":
+        elif event.ev == "expire":
             for known in self._channels.values():
                 self._forget(known)  # it gave credit
-        if event.ch is not None and not event.conn:
-            return msgspec.structs.replace(self._without_channel(event), gen=UNKNOWN_GEN)
-        if event.ch is None:
-            if event.ev in ("conn_open", "conn_close", "conn_drop"):
-                # Where one is opened, another one of its name has ended.
-                self._end_connection(event)
-            return self._without_channel(event)
-        key = (event.conn, event.ch)
+        elif event.ch is None and event.ev in ("conn_open", "conn_close", "conn_drop"):
+            # Where one is opened, another one of its name has ended.
+            self._end_connection(event)
+
+    def _of_channel(self, event: Event, ch: int) -> Event:
+        key = (event.conn, ch)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
             self._opens.add(event.conn)
-        if self._opened(event, key):
+        if event.ev in _OPENING and self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
             self._channels[key] = channel = _Channel(opened=event.ev == "ch_open")
@@ -686,10 +712,11 @@ class Completion(msgspec.Struct, ForgetsOldest):
         mine = event.ch is not None and not event.conn and event.lvl in ("", "api")
         if mine and event.rec and not self._lost:
             event = msgspec.structs.replace(event, conn=event.rec)
-        if event.ev in SETTLES and event.m and event.ms is None:
-            event = msgspec.structs.replace(event, ms=[event.m])
-        if event.ev in SETTLES and event.ph and event.op is None:
-            event = self._numbered(event)
+        if event.ev in SETTLES:
+            if event.m and event.ms is None:
+                event = msgspec.structs.replace(event, ms=[event.m])
+            if event.ph and event.op is None:
+                event = self._numbered(event)
         return event
 
     def _declare(self, event: Event) -> None:
@@ -719,6 +746,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
         """Whether a message may have come to a queue by another way than its publish."""
         if not q and (self._lost or self._dead_lettering):
             return True  # whose consumer is not known has it from any queue
+        if not (self._lost or self._dead_lettering):
+            return self._messages.moved(m, q)
         known = self._messages.find(m, q)
         unknown = self._lost and q not in self._declared and known is None
         # What an exchange routed, or what is a copy of another one, may have died in another queue.
@@ -727,9 +756,11 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _seen(self, m: str, q: str) -> None:
         """A message is handed out: of one that died elsewhere, a queue that leads on may lead back."""
+        if not self._leads_on(q):
+            return
         own = self._messages.queues(m)
         left = any(self._leads_on(each) or (not each and self._dead_lettering) for each in own)
-        if left and self._leads_on(q) and self._messages.moved(m, q):
+        if left and self._messages.moved(m, q):
             self._messages.came_by_death(m)
 
     def _opened(self, event: Event, key: tuple[str, int]) -> bool:
@@ -743,8 +774,26 @@ class Completion(msgspec.Struct, ForgetsOldest):
         )
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
-        new: dict[str, object] = {"gen": gen} if event.gen is None else {}
-        self._look_for_ids(event, channel)
+        new: dict[str, object]
+        if self._no_tags or not channel.used or event.ev not in _TRAFFIC or 0 in (event.ch, event.dtag):
+            self._look_for_ids(event, channel)
+        match event.ev:
+            case "deliver" if event.m:
+                new = self._deliver(event, channel)
+            case "publish":
+                new = self._publish(event, gen, channel)
+            case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
+                new = self._settle(event, channel)
+            case "ack" | "nack" | "reject":
+                new = self._settled_by_answer(event, channel)
+            case _:
+                new = self._called(event, channel)
+        if event.gen is None:
+            new = new | {"gen": gen}
+        return new
+
+    def _called(self, event: Event, channel: _Channel) -> dict[str, object]:
+        """What is implied by, and of, all but traffic."""
         match event.ev:
             case "qos":
                 self._qos(event, channel)
@@ -757,21 +806,14 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 self._consume(event, channel)
             case "consume" | "cancel":
                 consumer = channel.consumer(event.ctag)
-                new["q"] = consumer.q if consumer else None
-            case "publish":
-                new |= self._publish(event, gen, channel)
+                return {"q": consumer.q if consumer else None}
             case "get" if event.ph == "invoke":
                 channel.poll(event)
             case "get" if not event.m:
                 channel.polled(event)
-            case "deliver" | "get":
-                if event.m:
-                    new |= self._deliver(event, channel)
-            case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
-                new |= self._settle(event, channel)
-            case "ack" | "nack" | "reject":
-                new |= self._settled_by_answer(event, channel)
-        return new
+            case "get":
+                return self._deliver(event, channel)
+        return {}
 
     def _look_for_ids(self, event: Event, channel: _Channel) -> None:
         """Whether the numbers of a channel are tags: what shows that they are none speaks for its whole connection."""
@@ -803,7 +845,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
                     self._messages.publish(event, event.pub, event.pseq, self._doubts)
                 elif event.ph == "fail":
                     self._messages.settle(event.m, event.q)
-                new |= self._delayed(event)
+                new = self._delayed(event, new)
             case "deliver" | "get" if event.m:
                 new |= self._taken(event)
                 if event.gen is None and self._lives.get(event.conn):
@@ -866,8 +908,9 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _first(self, event: Event, known: _Message, q: str) -> dict[str, object]:
         """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
-        first = not known.taken and known.doubts == self._doubts and event.ph in ("", "ok")
-        first = first and not self._takers.others(event, q)
+        unmarked = event.redelivered is None and not event.attempt
+        first = unmarked and not known.taken and known.doubts == self._doubts
+        first = first and event.ph in ("", "ok") and not self._takers.others(event, q)
         given, known.given = known.given, True
         known.taken = True
         counted = event.redelivered is None and event.attempt is not None and event.pos is None
@@ -875,7 +918,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             # Whichever of the two was first: one of the flags is wrong, or the name stands for two, or the count is of
             # failures alone (AMQP 1.0, delivery-count: 3.2.1).
             return {"attempt": 2}
-        return {"attempt": 1} if first and event.redelivered is None and not event.attempt else {}
+        return {"attempt": 1} if first else {}
 
     def _end(self, key: tuple[str, int]) -> None:
         """A channel ends or may have ended: what it consumed is remembered for a while."""
@@ -970,8 +1013,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
             known = self._messages.find(event.m, event.q)
             if event.ph == "fail" and known:
                 self._messages.settle(event.m, known.q)
-            named = {"q": known.q, "pub": known.pub, "pseq": known.pseq} if known else {}
-            return named | self._delayed(event)
+            new: dict[str, object] = {}
+            if known:
+                new = {"q": known.q, "pub": known.pub, "pseq": known.pseq}
+            return self._delayed(event, new)
         pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
         pseq: int | None = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
@@ -981,22 +1026,22 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 pub, pseq = "", None  # written down after one that was sent later
             channel.began = max(channel.began, begun)
         self._messages.publish(event, pub, pseq, self._doubts)
-        return {"pub": pub, "pseq": pseq} | self._delayed(event)
+        return self._delayed(event, {"pub": pub, "pseq": pseq})
 
-    def _delayed(self, event: Event) -> dict[str, object]:
-        """That a message is not there when it is published, if it is to wait."""
+    def _delayed(self, event: Event, new: dict[str, object]) -> dict[str, object]:
+        """What is implied, and that a message is not there when it is published, if it is to wait."""
         if not (event.args or self._delays or self._messages.any_delayed):
-            return {}
+            return new
         own = "delay" in event.args
         if event.ph in ("", "invoke"):
             of_queue, waits = self._delay_of(event.q)
             if _milliseconds(event.args["delay"]) if own else waits:
                 self._messages.delay(event.m, None if own else of_queue)
         if not self._messages.delayed(event.m):
-            return {}
+            return new
         delay = self._messages.delay_of_queue(event.m)
         args = {} if own or delay is None else {"args": {**event.args, "delay": delay}}
-        return {"dead": True, **args}
+        return {**new, "dead": True, **args}
 
     def _delay_of(self, q: str) -> tuple[Milliseconds | None, bool]:
         """The delay of messages that are published to a queue, if it is known, and whether they may have one."""
@@ -1013,91 +1058,105 @@ class Completion(msgspec.Struct, ForgetsOldest):
         return None if event.ev != "deliver" or self._no_local or self._lost else False
 
     def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
-        bounds: list[int | None] = []
         consumer = channel.consumer(event.ctag) if event.ev == "deliver" else None
         new: dict[str, object] = {"nolocal": self._asked_for_no_local(event, consumer)}
-        limiter = prefetch = None
-        whole = False
-        q = event.q
+        q, autoack, dtag = event.q, event.autoack, event.dtag
+        limiter = t_lo = None
         if consumer:
-            q = q or consumer.q
-            whole = channel.scope == "channel" and not consumer.own
-            limiter = channel.limiter if whole else consumer.limiter
-            bounds.append(channel.limiters[consumer.limiter].since)
-            known_limit = channel.prefetch if whole else consumer.prefetch
-            prefetch = None if consumer.unknown else known_limit
-            new |= {
-                "q": q,
-                "autoack": consumer.autoack,
-                "prefetch": prefetch,
-                "scope": ("consumer" if consumer.own else channel.scope)
-                if prefetch is not None
-                else None,
-            }
-        autoack = event.autoack if event.autoack is not None else new.get("autoack")
-        if autoack:
-            limiter = None  # what need not be settled is not limited
-        if limiter is not None:
-            bounds.append(channel.limiters[limiter].deliver())
+            new["q"] = q = q or consumer.q
+            new["autoack"] = consumer.autoack
+            autoack = consumer.autoack if autoack is None else autoack
+            limiter, t_lo = self._credit(consumer, channel, autoack)
         if event.ev == "get":
-            bounds.append(channel.polled(event))
+            t_lo = channel.polled(event)
         known = self._messages.handed_out(event.m, q)
-        new |= self._messages.beyond(event, known)
         if known:
-            new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
-            new |= self._first(event, known, q)
-            bounds.append(known.since)
+            new["pub"], new["pseq"] = known.pub, known.pseq
+            new["prio"], new["key"] = known.prio, known.key
+            new.update(self._first(event, known, q))
+            t_lo = _later(t_lo, known.since)
+        else:
+            new.update(self._messages.beyond(event, known))
         if self._moved(event.m, q):
             new["dead"] = True
         self._seen(event.m, q)
-        if event.lvl in EXACT:
-            bounds = [event.t]
-        t_lo = new["t_lo"] = max((b for b in bounds if b is not None), default=None)
-        if whole and prefetch is not None:
-            new["prefetch"] = self._limit(channel, event.t_lo if event.t_lo is not None else t_lo)
-        if event.ev == "deliver" or event.lvl not in ("", "api"):
-            channel.seen = max(channel.seen, event.dtag or 0)
+        new["t_lo"] = t_lo = event.t if event.lvl in EXACT else t_lo
+        if consumer and not consumer.unknown:
+            since = event.t_lo if event.t_lo is not None else t_lo
+            new["prefetch"], new["scope"] = self._prefetch(consumer, channel, since)
+        if dtag is not None:
+            channel.ids = channel.ids or not dtag
+            if dtag > channel.seen and (event.ev == "deliver" or event.lvl not in ("", "api")):
+                channel.seen = dtag
         channel.used = True
         if autoack:
             self._messages.ack(event.m, q, event.lvl in EXACT)
-        elif event.dtag is not None and (event.dtag > channel.through or channel.ids):
-            channel.open[event.dtag] = (event.m, q, limiter)
+        elif dtag is not None and (dtag > channel.through or channel.ids):
+            channel.open[dtag] = (event.m, q, limiter)
         return new
 
+    def _credit(
+        self, consumer: _Consumer, channel: _Channel, autoack: bool | None
+    ) -> tuple[int | None, int | None]:
+        """The number of the limiter of a delivery, if there is one, and when the broker had credit for it at the
+        earliest.
+        """
+        since = channel.limiters[consumer.limiter].since
+        whole = channel.scope == "channel" and not consumer.own
+        limiter = channel.limiter if whole else consumer.limiter
+        if autoack or limiter is None:  # what need not be settled is not limited
+            return None, since
+        return limiter, _later(since, channel.limiters[limiter].deliver())
+
+    def _prefetch(
+        self, consumer: _Consumer, channel: _Channel, since: int | None
+    ) -> tuple[int | None, str | None]:
+        """The limit of a delivery that was made since some time, and its scope."""
+        if consumer.own or channel.scope != "channel":
+            scope = "consumer" if consumer.own else channel.scope
+            return consumer.prefetch, None if consumer.prefetch is None else scope
+        if channel.prefetch is None:
+            return None, None
+        return self._limit(channel, since), channel.scope
+
     def _settle(self, event: Event, channel: _Channel) -> dict[str, object]:
-        tags = []
-        if event.dtag is not None:
-            if event.multiple:
-                tags = [d for d in channel.open if d <= event.dtag or event.dtag == 0]
-                channel.through = max(channel.through, event.dtag)
-                if event.dtag == 0 or channel.seen < event.dtag:
-                    self._forget(channel)
-            elif event.dtag in channel.open:
-                tags = [event.dtag]
-        elif event.ms:
-            tags = [d for d, (m, _, _) in channel.open.items() if m in event.ms]
-        settled = [channel.open.pop(d) for d in tags]
-        limiters = {number for _, _, number in settled if number is not None}
+        if event.multiple or event.dtag is None:
+            settled = self._settle_several(event, channel)
+        else:
+            one = channel.open.pop(event.dtag, None)
+            settled = [one] if one else []
         for consumer in channel.consumers.values():  # what is named by no tag may be any consumer's
             if consumer.unknown:
-                of_it = not limiters.isdisjoint((consumer.limiter, channel.limiter))
+                its = (consumer.limiter, channel.limiter)
+                of_it = any(number is not None and number in its for _, _, number in settled)
                 consumer.unknown = not (of_it or (event.ms and not settled))
         for _, _, number in settled:
             limiter = channel.limiters.get(number or 0)
             if limiter and event.t is not None:
                 limiter.settle(event.t)
-        queues = {q for _, q, _ in settled}
-        new: dict[str, object] = {
-            "ms": [m for m, _, _ in settled] or None,
-            "q": queues.pop() if len(queues) == 1 else None,
-        } | self._settled(
-            event, [(m, q) for m, q, _ in settled] or [(m, event.q) for m in event.ms or ()]
-        )
+        about = [(m, q) for m, q, _ in settled]
+        new = self._settled(event, about or [(m, event.q) for m in event.ms or ()])
+        if about:
+            new["ms"] = [m for m, _ in about]
+            if len({q for _, q in about}) == 1:
+                new["q"] = about[0][1]
         if event.ph == "invoke":
             channel.sent[event.ev, event.op, event.dtag] = new
             if len(channel.sent) > SENT_KEPT:
                 forget_oldest(channel.sent)
         return new
+
+    def _settle_several(self, event: Event, channel: _Channel) -> list[_Given]:
+        """What a settlement of all up to its tag is about, or one that names messages and no tag."""
+        if event.dtag is None:
+            names = event.ms or ()
+            tags = [d for d, (m, _, _) in channel.open.items() if m in names]
+        else:
+            tags = [d for d in channel.open if d <= event.dtag or event.dtag == 0]
+            channel.through = max(channel.through, event.dtag)
+            if event.dtag == 0 or channel.seen < event.dtag:
+                self._forget(channel)
+        return [channel.open.pop(d) for d in tags]
 
     def _settled_by_answer(self, event: Event, channel: _Channel) -> dict[str, object]:
         """What a settlement was about that is answered, perhaps after its channel was opened anew."""
