@@ -26,6 +26,7 @@ from seriatim_models.history import (
     read_history,
     write_history,
 )
+from seriatim_models.history.decode import BadLine, all_checked, checked
 from seriatim_models.history.lines import LINE_MAX
 from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline import audit_paths
@@ -317,3 +318,42 @@ def test_a_file_that_becomes_another_while_it_is_read(
     assert n <= len(events)
     assert n == len(events) or becomes in ("shorter", "empty")
     assert rejected <= 1
+
+
+def test_events_asked_together_are_refused_as_each_alone() -> None:
+    """`all_checked` asks few events what `checked` asks of all: of every shape the same are refused."""
+    names = (
+        "publish",
+        "deliver",
+        "get",
+        "ack",
+        "reject",
+        "qos",
+        "ch_open",
+        "conn_close",
+        "note",
+        "entry_cas",
+    )
+    shapes: dict[str, list[Any]] = {
+        "ph": ["", "invoke", "ok", "begun"], "lvl": ["", "api", "model", "none"], "scope": [None, "consumer", "none"],
+        "m": ["m0", ""], "dtag": [0, None], "ms": [None, [], ["m0"]], "conn": ["c", ""], "ch": [1, None],
+        "args": [{}, {"n": 2**64}], "x": [{}, {"y": "z"}],
+    }  # fmt: skip
+    chance, refused = random.Random(1), 0
+    for _ in range(4000):
+        some: list[Event] = []
+        for i in range(chance.randint(1, 3)):
+            fields: dict[str, Any] = {n: chance.choice([v[0]] * 12 + v) for n, v in shapes.items()}
+            some.append(Event(i=i, ev=chance.choice(names), **fields))
+        bad = [e for e in some if _refused(checked, e)]
+        assert _refused(all_checked, some) == bool(bad), some
+        refused += bool(bad)
+    assert 1000 < refused < 3000
+
+
+def _refused(check: Callable[[Any], object], what: object) -> bool:
+    try:
+        check(what)
+    except BadLine:
+        return True
+    return False

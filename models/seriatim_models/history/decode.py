@@ -6,12 +6,12 @@ is no event; what to do about that is the reader's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
 
-from seriatim_models.history.catalogue import REQUIRED, fault, nameless, wrong_type
+from seriatim_models.history.catalogue import REQUIRED, SETTLEMENTS, fault, nameless, wrong_type
 from seriatim_models.history.depth import DEPTH_MAX, TOO_DEEP, TOO_LARGE, too_deep, too_large
 from seriatim_models.history.event import LEVELS, PHASES, SCOPES, Event
 from seriatim_models.history.header import Header, split_unknown
@@ -22,6 +22,7 @@ Decode = Callable[[bytes], Event]
 
 _event = msgspec.json.Decoder(Event)
 _object = msgspec.json.Decoder(dict[str, object])
+_words = attrgetter("ph", "lvl", "scope")
 
 
 class BadLine(ValueError):
@@ -64,6 +65,20 @@ def checked(event: Event) -> Event:
     if (event.lvl == "model" or event.ev in REQUIRED or nameless(event)) and (why := fault(event)):
         raise BadLine(why)
     return event
+
+
+def all_checked(events: Sequence[Event]) -> None:
+    """Raise `BadLine` where `checked` does of one of the events. What holds of nearly all is asked of all at once."""
+    known = all(
+        ph in PHASES and lvl in LEVELS and lvl != "model" and scope in SCOPES
+        for ph, lvl, scope in set(map(_words, events))
+    )
+    for e in events:
+        named = (
+            e.m if e.ev in ("publish", "deliver") else e.dtag is not None and e.ev in SETTLEMENTS
+        )
+        if not (known and named) or e.args or e.x:
+            checked(e)
 
 
 def from_object(obj: Mapping[str, object]) -> Event:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history.complete import SETTLES, Completion
-from seriatim_models.history.decode import BadLine, checked
+from seriatim_models.history.decode import BadLine, all_checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
@@ -46,6 +46,8 @@ CHUNK = 8192  # events of an iterable taken at a time
 
 _decoder = msgspec.json.Decoder(Event)
 _replace = msgspec.structs.replace
+_set = msgspec.structs.force_setattr
+_of_header = attrgetter("clk", "run", "rec")
 
 
 class NotColumnar(ValueError):
@@ -112,24 +114,26 @@ def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
         raise NotColumnar(f"{path}: a line is no event: {error}") from None
     if len(events) != raw.count(b"\n") + 1:
         raise NotColumnar(f"{path}: a line is empty")
-    if len({header.clk, *(e.clk for e in events)} - {""}) > 1:
+    clocks, runs, recorders = map(set, zip(*set(map(_of_header, events)), strict=True))
+    if len({header.clk, *clocks} - {""}) > 1:
         raise NotColumnar(f"{path}: times of several clocks")
-    if {e.run for e in events} - {"", header.run} or {e.rec for e in events} - {"", header.rec}:
+    if runs - {"", header.run} or recorders - {"", header.rec}:
         raise NotColumnar(f"{path}: events of several runs or recorders")
     # Of the header's defaults only the level matters to a verdict, and the recorder to a channel of a connection
     # without a name; see `_named` for the others.
     if header.lvl:
-        events = [e if e.lvl else _replace(e, lvl=header.lvl) for e in events]
+        for e in events:  # which nobody has seen yet
+            if not e.lvl:
+                _set(e, "lvl", header.lvl)
     if header.rec:
         events = [
             _replace(e, rec=header.rec) if e.ch is not None and not e.conn and not e.rec else e
             for e in events
         ]
     try:
-        for e in events:
-            checked(e)
+        all_checked(events)
     except BadLine as error:
-        raise NotColumnar(f"{path}: event {e.i}: {error}") from None
+        raise NotColumnar(f"{path}: {error}") from None
     return [declared(e, header) for e in events] if "committed" in header.params else events
 
 
