@@ -41,8 +41,10 @@ from seriatim_models.properties.columnar.prefilter import IrregularMessages, Pre
 from seriatim_models.properties.columnar.rows import rows_of_events
 from seriatim_models.properties.columnar.second_look import SecondLook
 
-BLOCK = 2**20  # bytes of lines decoded at a time
-CHUNK = 8192  # events of an iterable taken at a time
+BLOCK = 2**18
+"""Bytes of lines decoded at a time: so few events that they are still in the processor's cache while each property
+looks at them, and so many that what is done once a block costs little."""
+CHUNK = 2048  # events of an iterable taken at a time
 
 _decoder = msgspec.json.Decoder(Event)
 _replace = msgspec.structs.replace
