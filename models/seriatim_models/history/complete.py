@@ -465,17 +465,6 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-def _changed(event: Event, implied: dict[str, Any], channel: _Channel) -> dict[str, Any]:
-    """What is left out is filled in, and a tag that is none taken out if what is meant is known without it: not that of
-    a settlement for several, which is also of what nobody saw yet.
-    """
-    new = _left_out(event, implied)
-    known = event.m or event.ms or new.get("ms")
-    if channel.ids and event.dtag is not None and known and not event.multiple:
-        new["dtag"] = None
-    return new
-
-
 def _later(one: int | None, other: int | None) -> int | None:
     """The later of two times, of which either may not be known."""
     if one is None or other is None:
@@ -700,7 +689,11 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = _Channel(), UNKNOWN_GEN
-        new = _changed(event, self._implied(event, gen, channel), channel)
+        new = _left_out(event, self._implied(event, gen, channel))
+        known = event.m or event.ms or new.get("ms")
+        if channel.ids and event.dtag is not None and known and not event.multiple:
+            # It is none, and what is meant is known without it; one for several is also of what nobody saw yet.
+            new["dtag"] = None
         if event.ev in ("conn_close", "conn_drop"):
             self._end_connection(event)
         elif event.ev == "ch_close":
