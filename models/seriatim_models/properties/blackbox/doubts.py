@@ -29,6 +29,8 @@ from seriatim_models.properties.blackbox.sessions import (
 
 _SIGNS = ANSWERED | {"conn_drop", "ch_open"}
 """Events that begin or end a session, or show that it is there."""
+_TAKEN = _SIGNS | SETTLES | {"get"}
+"""What says anything here."""
 KEPT = 4096  # violations that wait; what comes later is left open
 
 
@@ -83,6 +85,11 @@ class Doubts(msgspec.Struct):
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
+        if event.ev in _TAKEN:
+            self._take(event)
+        self.n += 1
+
+    def _take(self, event: Event) -> None:
         if event.ev == "get" and not event.m:
             self.polls.setdefault(event.q, Polls()).add(self.n, event)
         elif event.ev in SETTLES and event.ch is None and not event.conn:
@@ -95,7 +102,6 @@ class Doubts(msgspec.Struct):
             self.sessions.add(self.n, event)
             if event.ph == "invoke" and event.t is not None:
                 self.times[self.n] = event.t
-        self.n += 1
 
     def _called(self, event: Event) -> None:
         """Take in a call that names a queue, or its answer."""

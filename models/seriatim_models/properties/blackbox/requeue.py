@@ -152,27 +152,37 @@ class _LatenessPass:
     def run(self, events: Iterable[Event]) -> None:
         for event in events:
             self.s.doubts.take(event)
-            if event.ev in ("consume", "get") and event.ph != "fail":
-                self._asks(event)
-            if acquires(event):
-                self._deliver(event)
+            if event.ev == "publish":
+                if event.prio is not None:
+                    self.s.prio[LifecycleKey(event.q, event.m)] = event.prio
             elif event.ev in SETTLES:
                 if began(event):
                     self._settle(event)
-            elif event.ev == "publish":
-                if event.prio is not None:
-                    self.s.prio[LifecycleKey(event.q, event.m)] = event.prio
-            elif event.ev == GAP:
-                self._lost()
-            elif event.ev == "recover":
-                self._recover(event)
-            elif event.ev == "expire":
-                self._expired(LifecycleKey(event.q, event.m))
-            elif event.ev in ENDS or event.ev == "cancel":
-                self._end(event)
+            elif event.ev in ACQUIRES:
+                if event.ev == "get":
+                    self._asks(event)
+                if acquires(event):
+                    self._deliver(event)
+            else:
+                self._called(event)
+
+    def _called(self, event: Event) -> None:
+        """Take in what is no traffic."""
+        if event.ev == "consume":
+            self._asks(event)
+        elif event.ev == GAP:
+            self._lost()
+        elif event.ev == "recover":
+            self._recover(event)
+        elif event.ev == "expire":
+            self._expired(LifecycleKey(event.q, event.m))
+        elif event.ev in ENDS or event.ev == "cancel":
+            self._end(event)
 
     def _asks(self, event: Event) -> None:
         """Somebody consumes from a queue, or polls it."""
+        if event.ph == "fail":
+            return
         by = holder(event)
         self.s.takers.setdefault(event.q, {})[by] = None
         if event.ev == "consume" and event.ph in ("", "invoke"):
@@ -181,7 +191,10 @@ class _LatenessPass:
 
     def _limit(self, name: LimitKey) -> Limit:
         """The credit under a limit, which is there from `consume` on: what comes back unseen concerns it, too."""
-        return self.s.limits.setdefault(name, Limit(unknown=name.q in self.s.unseen))
+        known = self.s.limits.get(name)
+        if known is None:
+            known = self.s.limits[name] = Limit(unknown=name.q in self.s.unseen)
+        return known
 
     def _lost(self) -> None:
         s = self.s

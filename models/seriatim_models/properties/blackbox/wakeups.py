@@ -94,6 +94,8 @@ DECIDES = (
     "consumer's channel"
 )
 """What makes it certain that nobody woke a consumer, where its message is never seen again."""
+_COMMON = ACQUIRES | {"publish"}
+"""Nearly all events; looked at first."""
 WITHIN = 10_000_000_000  # ns; far beyond what a broker on one machine needs to hand a message over
 
 
@@ -145,13 +147,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
 
     def feed(self, state: Wakeups, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
-            if event.ev == "note" and event.args.get("rest") and state.rest.begun is None:
-                self._begin_rest(state)
             if state.rest.begun or event.ev in at_rest.EARLY or event.ev == "note":
-                at_rest.take(state.rest, state.tally, event)
-            while state.rest.seen:
-                ready, why, seen = state.rest.seen.pop()
-                state.doubts.report(event, [ready.by], why, seen, consumers=[ready], silent=True)
+                self._take_rest(state, event)
             state.doubts.take(event)
             if event.lvl == "model" or event.t is None:
                 continue
@@ -165,7 +162,9 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
                     queue.now, queue.latest = event.t, event
             elif state.latest is None or event.t > state.common:
                 state.common, state.latest = event.t, event
-            if event.ev == GAP:
+            if event.q and event.ev in _COMMON:
+                self._on_queue(state, state.queues[event.q], event)
+            elif event.ev == GAP:
                 state.lost = True
                 for idle in state.queues.values():
                     idle.blind = True
@@ -200,6 +199,15 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             elif event.q:
                 self._on_queue(state, state.queues[event.q], event)
 
+    def _take_rest(self, state: Wakeups, event: Event) -> None:
+        """Take in what `at_rest` judges."""
+        if event.ev == "note" and event.args.get("rest") and state.rest.begun is None:
+            self._begin_rest(state)
+        at_rest.take(state.rest, state.tally, event)
+        while state.rest.seen:
+            ready, why, seen = state.rest.seen.pop()
+            state.doubts.report(event, [ready.by], why, seen, consumers=[ready], silent=True)
+
     def _begin_rest(self, state: Wakeups) -> None:
         """The first note of rest: what was kept of each queue until now is what `at_rest` begins with."""
         for q, idle in state.queues.items():
@@ -208,7 +216,26 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             at_rest.begin(state.rest, q, unread, idle.early, holds_none)
 
     def _on_queue(self, state: Wakeups, idle: Idle, event: Event) -> None:  # noqa: C901, PLR0912  # a branch an event name
-        if event.ev == "declare":
+        if event.ev == "publish":
+            # A partition or a group may belong to one consumer, beside whom the others wait with good reason.
+            idle.blind = idle.blind or event.part is not None or event.key is not None
+            if event.ph == "ok" and not event.dead:
+                given = event.m in idle.early
+                idle.early.pop(event.m, None)
+                if not given and event.key is None:  # with groups nobody may be allowed to have it
+                    idle.unread[event.m] = event
+        elif acquires(event):
+            name = consumer(event)
+            by = name.by
+            self._pause(state, idle, by)
+            if idle.unread.pop(event.m, None) is None:
+                at_rest.handed_early(idle.early, event.m)
+            if event.ev == "deliver" and not event.autoack:
+                state.held.setdefault(by, {})[LifecycleKey(event.q, event.m)] = name
+                waiter = idle.consumers.get(name)
+                if waiter is not None:
+                    waiter.holds += 1
+        elif event.ev == "declare":
             sole = bool(event.args.get("x-single-active-consumer"))
             idle.blind = idle.blind or sole or may_drop(event)
         elif event.ev in ("delete", "purge"):
@@ -218,14 +245,6 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             idle.blind = idle.blind or event.ev == "delete"
         elif event.ev == "expire":
             idle.blind = True
-        elif event.ev == "publish":
-            # A partition or a group may belong to one consumer, beside whom the others wait with good reason.
-            idle.blind = idle.blind or event.part is not None or event.key is not None
-            given = event.m in idle.early
-            if event.ph == "ok" and not event.dead:
-                idle.early.pop(event.m, None)
-                if not given and event.key is None:  # with groups nobody may be allowed to have it
-                    idle.unread[event.m] = event
         elif event.ev == "return":
             self._pause(state, idle)
             idle.unread.pop(event.m, None)
@@ -246,16 +265,6 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         elif event.ev == "get" and not event.m:
             idle.takers[holder(event)] = None
             idle.blind = idle.blind or event.ph == "info"  # it may have taken a message
-        elif acquires(event):
-            self._pause(state, idle, holder(event))
-            if idle.unread.pop(event.m, None) is None:
-                at_rest.handed_early(idle.early, event.m)
-            if event.ev == "deliver" and not event.autoack:
-                held = state.held.setdefault(holder(event), {})
-                held[LifecycleKey(event.q, event.m)] = consumer(event)
-                waiter = idle.consumers.get(consumer(event))
-                if waiter is not None:
-                    waiter.holds += 1
         self._look(state, idle)
 
     def _settle(self, state: Wakeups, event: Event) -> None:
@@ -281,15 +290,15 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             self._look(state, idle)
 
     def _waits(self, idle: Idle) -> bool:
-        return bool(idle.unread) and any(
-            c.credit is None or c.holds < c.credit for c in idle.consumers.values()
-        )
+        if idle.unread:
+            for c in idle.consumers.values():
+                if c.credit is None or c.holds < c.credit:
+                    return True
+        return False
 
     def _look(self, state: Wakeups, idle: Idle) -> None:
         """Whether somebody waits beside a message from now on."""
-        if idle.since is not None:
-            return
-        if not idle.blind and self._waits(idle):
+        if idle.since is None and not idle.blind and self._waits(idle):
             idle.since = self._now(state, idle)
 
     def _now(self, state: Wakeups, idle: Idle) -> int:
