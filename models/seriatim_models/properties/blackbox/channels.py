@@ -225,7 +225,8 @@ class ChannelProperty(Property[Tracks[S]]):
         if not summary.begun or self.overrides(ChannelProperty, "map", "combine", "relevant"):
             return super().advance(summary, events)
         # Every channel has a state: its events are run through at once, as one chunk after the other would be.
-        reads, opens, key, step, tally = self.reads, self.opens, self.key, self.step, summary.tally
+        reads, opens, step, tally = self.reads, self.opens, self.step, summary.tally
+        key = self.key if self.overrides(ChannelProperty, "key") else holder
         met: dict[TrackKey, Track[S]] = {}
         taken = 0
         for event in events:

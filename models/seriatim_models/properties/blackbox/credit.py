@@ -14,7 +14,7 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began
+from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began, named
 from seriatim_models.properties.blackbox.naming import Holder, holder, settler
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
@@ -94,9 +94,8 @@ class Prefetch(ChannelProperty[Outstanding]):
             self._limit(state, event, by, tally)
 
     def _settle(self, state: Outstanding, event: Event) -> None:
-        for m in event.ms or ():
-            for key in [k for k in state.open if k.m == m and event.q in (k.q, "")]:
-                del state.open[key]
+        for key in named(event, state.open):
+            state.open.pop(key, None)
         if event.dtag is not None and (event.multiple or not event.ms):
             # Perhaps of those whose tags were not recorded; without channels the tag alone may name it.
             tags = (None,) if event.ch is not None else (None, event.dtag)
@@ -141,20 +140,17 @@ class Prefetch(ChannelProperty[Outstanding]):
     def _limit(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if not event.prefetch:  # no limit, or 0, which is none
             return
-        consumer = holder(event)
-        if event.scope == "consumer" and by.ch is not None:
-            held = [e for e in state.open.values() if e.ctag == event.ctag]
-            whose = f"consumer {event.ctag} on {by}"
-        elif event.scope in ("consumer", "channel") and by.ch is None:
-            held = [e for e in state.open.values() if holder(e) == consumer]
-            whose = f"consumer {consumer}"
-        elif event.scope in ("channel", "conn"):
-            # A prefetch of the channel covers all its consumers, one of the connection all channels.
-            held = list(state.open.values())
-            whose = f"channel {by}" if by.ch is not None else f"consumer {consumer}"
-        else:
+        if event.scope not in ("consumer", "channel", "conn"):
             tally.untestable += 1
             return
+        # A prefetch of the channel covers all its consumers, one of the connection all channels.
+        one, asked = event.scope == "consumer", holder(event)
+        held: list[Event] = []
+        if len(state.open) > event.prefetch:
+            if by.ch is None and event.scope != "conn":
+                held = [e for e in state.open.values() if holder(e) == asked]
+            else:
+                held = [e for e in state.open.values() if not one or e.ctag == event.ctag]
         another = event.ch is None and (not event.conn or (event.gen or 1) > 1)
         if len(held) <= event.prefetch or another:
             several = event.scope == "conn" and by.ch is not None
@@ -164,6 +160,9 @@ class Prefetch(ChannelProperty[Outstanding]):
                 tally.tested += 1
         else:
             tally.tested += 1
+            whose = f"channel {by}" if by.ch is not None else f"consumer {asked}"
+            if one and by.ch is not None:
+                whose = f"consumer {event.ctag} on {by}"
             why = (
                 f"with {event.m} at event {event.i} {whose} held {len(held)} messages, "
                 f"and its prefetch was {event.prefetch}"
