@@ -7,7 +7,8 @@ place among all. Of other events the checks need only to know whether they make 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -96,6 +97,9 @@ class Names(Generic[N]):
         return self.code.setdefault(name, len(self.code))
 
 
+_level, _time = attrgetter("lvl"), attrgetter("t")
+
+
 class Columns:
     """The columns of a history that is fed to it, block after block, in recording order."""
 
@@ -112,35 +116,21 @@ class Columns:
         """Acquisitions without publisher, sequence, flag or taker: P4 cannot test them."""
         self.irregular = ""
         """Why columns cannot clear this history; empty if they may."""
-        self._holder: dict[tuple[str, int | None, int | None, str, str], int] = {}
         self._met: set[int] = set()
         """Messages that were acquired, by number."""
 
-    def _key(self, q: str, m: str) -> int:
-        return self.keys((q, m))
-
-    def _by(self, e: Event) -> int:
-        name = (
-            (e.conn, e.ch, e.gen, e.ctag, e.proc) if e.ch is None else (e.conn, e.ch, e.gen, "", "")
-        )
-        code = self._holder.get(name)
-        if code is None:
-            code = self._holder[name] = self.holders(holder(e))
-        return code
-
-    def feed(self, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # one loop, since calls cost here
+    def feed(self, events: Sequence[Event]) -> None:  # noqa: C901, PLR0912  # one loop, since calls cost here
         """Add completed events, which follow those before."""
         acquired, published = self.acquisitions.add, self.publishes.add
-        pos = self.n
-        streams, lines, queues = self.streams, self.lines, self.queues
-        for e in events:
+        streams, lines, queues, keys = self.streams, self.lines, self.queues, self.keys.code
+        if not EXACT.isdisjoint(map(_level, events)) or None in map(_time, events):
+            self.irregular = self.irregular or "recorded inside, or without times"
+        for pos, e in enumerate(events, self.n):
             ev = e.ev
-            if e.lvl in EXACT or e.t is None:
-                self.irregular = self.irregular or "recorded inside, or without times"
             if ev in ACQUIRES:
                 self._check_fields(e)
                 if acquires(e):
-                    by = self._by(e)
+                    by = self.holders(holder(e))
                     known = e.pseq is not None and bool(e.pub)
                     stream = streams((e.q, e.pub)) if known else -1
                     line = -1
@@ -149,7 +139,7 @@ class Columns:
                         self.clipped += fresh is not False
                     elif fresh:
                         line = lines((stream, way(e), by, e.ctag if by_consumer(e) else ""))
-                    key = self._key(e.q, e.m)
+                    key = keys.setdefault((e.q, e.m), len(keys))
                     self._met.add(key)
                     acquired((
                         pos, key, queues(e.q), e.t or 0,
@@ -162,24 +152,21 @@ class Columns:
                     self._check_fields(e)
                     if e.ms and not e.q:
                         self.irregular = self.irregular or "a settlement that spans queues"
-                    elif any(self.keys.code.get((e.q, m)) not in self._met for m in e.ms or ()):
+                    elif not self._met.issuperset([keys.get((e.q, m), -1) for m in e.ms or ()]):
                         self.irregular = self.irregular or "settled before it was acquired"
             elif ev == "publish":
                 self._check_fields(e)
-                refused = e.ph == "fail"
                 known = e.pseq is not None and bool(e.pub)
                 published((
-                    pos, self._key(e.q, e.m), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo, int(e.ph == "ok"),
-                    streams((e.q, e.pub)) if known else -1,
-                    e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(refused),
+                    pos, keys.setdefault((e.q, e.m), len(keys)), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo,
+                    int(e.ph == "ok"), streams((e.q, e.pub)) if known else -1,
+                    e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(e.ph == "fail"),
                 ))  # fmt: skip
-            else:
-                if ev in (GAP, "return", "expire", "recover", "purge", "delete"):
-                    self.irregular = self.irregular or f"a {ev}"
-                elif e.t_hi is not None:
-                    self.irregular = self.irregular or "an upper bound"
-            pos += 1
-        self.n = pos
+            elif ev in (GAP, "return", "expire", "recover", "purge", "delete"):
+                self.irregular = self.irregular or f"a {ev}"
+            elif e.t_hi is not None:
+                self.irregular = self.irregular or "an upper bound"
+        self.n += len(events)
 
     def _check_fields(self, e: Event) -> None:
         """Note fields that only the row-based form understands."""

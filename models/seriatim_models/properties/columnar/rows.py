@@ -48,6 +48,7 @@ SURELY = 2
 
 TRAFFIC = ACQUIRES | SETTLES | {"publish", "return", "expire"}
 """Events about messages; a get that came back empty is about none. How many polls are open is a question of all."""
+_OF_ONE = frozenset({"publish", "deliver"})
 GENERAL = Conservation.reads - TRAFFIC
 """Names of events that concern no one message, of those that P1 to P3 read; see `is_general`."""
 
@@ -209,6 +210,8 @@ def kind_of_publish(event: Event) -> int:
 def _kind(event: Event) -> int:
     """Of an event of `TRAFFIC` that names messages; -1 if it says nothing of them."""
     ev = event.ev
+    if ev == "publish":
+        return kind_of_publish(event)
     if ev in ACQUIRES:
         if not acquires(event):
             return -1
@@ -231,7 +234,7 @@ def _kind(event: Event) -> int:
         return (
             OTHER if event.dead else RELEASED
         )  # it went elsewhere, and may come back as a new one
-    return kind_of_publish(event) if ev == "publish" else OTHER
+    return OTHER
 
 
 def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) -> BatchRows:
@@ -240,35 +243,36 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     queues: dict[str, int] = {}
     polls: list[tuple[int, Event]] = []
     recorders = LatestLines()
-    n, kinds, messages, names, by, redelivered = [], [], [], [], [], []
+    found: list[tuple[int, int, str, str, int, int]] = []
     for place, event in placed:
-        if is_general(event):
-            general.append((place, event))
-        if event.ev == "get" and event.m:
-            polls.append((place, event))
-        if event.ev in Conservation.reads:
+        ev = event.ev
+        if event.rec and ev in Conservation.reads:
             recorders.take(event)
-        if event.ev not in TRAFFIC:
+        if ev not in TRAFFIC:
+            if ev in GENERAL:
+                general.append((place, event))
             continue
-        kind = _kind(event)
-        if kind >= 0 or event.ev not in ACQUIRES:
-            queues[event.q] = place
+        if ev not in _OF_ONE and is_general(event):
+            general.append((place, event))
+        if ev == "get" and event.m:
+            polls.append((place, event))
+        kind, q = _kind(event), event.q
+        if kind >= 0 or ev not in ACQUIRES:
+            queues[q] = place
         if kind < 0:
             continue
-        settles = event.ev in SETTLES
-        who = holders(holder(event)) if settles or kind == ACQUIRED else 0
         flag = -1 if event.redelivered is None else int(event.redelivered)
         if event.redelivered and event.lvl in EXACT:
             flag = SURELY
-        steps = (ACQUIRED, SETTLED) if kind == ACQUIRED and event.autoack else (kind,)
-        for m in (event.ms or ()) if settles else (event.m,):
-            for step in steps:
-                n.append(place)
-                kinds.append(step)
-                messages.append(m)
-                names.append(event.q)
-                by.append(who)
-                redelivered.append(flag)
+        if ev in SETTLES:
+            who = holders(holder(event))
+            found += [(place, kind, m, q, who, flag) for m in event.ms or ()]
+            continue
+        who = holders(holder(event)) if kind == ACQUIRED else 0
+        found.append((place, kind, event.m, q, who, flag))
+        if kind == ACQUIRED and event.autoack:
+            found.append((place, SETTLED, event.m, q, who, flag))
+    n, kinds, messages, names, by, redelivered = zip(*found, strict=True) if found else ((),) * 6
     vocabulary = {q: k for k, q in enumerate(dict.fromkeys(names))}
     first, second = text_hashes(messages)
     of_queue = text_hashes(list(vocabulary))[0]
