@@ -87,4 +87,4 @@ def connection(by: Holder) -> Holder:
 
 def ends(event: Event, by: Holder) -> bool:
     """Whether the end of a channel or connection ends a holder."""
-    return end_of(event) in (by, connection(by))
+    return event.conn == by.conn and end_of(event) in (by, connection(by))

@@ -259,7 +259,7 @@ class IrregularMessages:
         assert prop.prefiltered
         self._prefiltered = prefiltered
         self._prop = prop
-        self._summary: Lifecycles = prop.begin()
+        self._summary: Lifecycles | None = None
         self._places = array("q")
         self._waiting: list[Event] = []
 
@@ -272,9 +272,11 @@ class IrregularMessages:
                 if len(self._waiting) == BATCH:
                     self._fold()
 
-    def _fold(self) -> None:
-        self._summary = self._prop.combine(self._summary, self._prop.map(self._waiting))
-        self._waiting = []
+    def _fold(self) -> Lifecycles:
+        more = self._prop.map(self._waiting)
+        known, self._waiting = self._summary, []
+        self._summary = more if known is None else self._prop.combine(known, more)
+        return self._summary
 
     def _position(self, place: int) -> int:
         """Of a place in the run, the position of the last event given that is not after it."""
@@ -282,8 +284,7 @@ class IrregularMessages:
 
     def finish(self) -> Finding:
         """The finding on the whole run."""
-        self._fold()
-        summary, prefiltered = self._summary, self._prefiltered
+        summary, prefiltered = self._fold(), self._prefiltered
         if isinstance(summary, ConservationSummary):
             # The traffic of regular messages counts too. It is compared with positions of the events given.
             last = {q: bisect_left(self._places, p) for q, p in prefiltered.last.items()}
