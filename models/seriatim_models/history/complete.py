@@ -465,13 +465,6 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two times, of which either may not be known."""
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
-
-
 def began(event: Event) -> bool:
     """Whether the event is the beginning of its operation (or the whole of it)."""
     return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
@@ -1067,7 +1060,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
             new["pub"], new["pseq"] = known.pub, known.pseq
             new["prio"], new["key"] = known.prio, known.key
             new.update(self._first(event, known, q))
-            t_lo = _later(t_lo, known.since)
+            if known.since is not None and (t_lo is None or t_lo < known.since):
+                t_lo = known.since
         else:
             new.update(self._messages.beyond(event, known))
         if self._moved(event.m, q):
@@ -1099,7 +1093,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
         limiter = channel.limiter if whole else consumer.limiter
         if autoack or limiter is None:  # what need not be settled is not limited
             return None, since
-        return limiter, _later(since, channel.limiters[limiter].deliver())
+        later = channel.limiters[limiter].deliver()
+        return limiter, later if since is None or (later is not None and since < later) else since
 
     def _prefetch(
         self, consumer: _Consumer, channel: _Channel, since: int | None
