@@ -195,6 +195,12 @@ def test_a_command_for_several(left_out: bool, cut: int | None) -> None:
     compare(events, cuts)
 
 
+@pytest.mark.parametrize("ev", ["declare", "delete", "purge", "rpc", "conn_close"])
+def test_a_tag_on_what_is_neither_delivery_nor_settlement_is_no_case(ev: str) -> None:
+    """The rows of P8 counted it as untestable, where it has no channel (seed 67220 of the cross-check)."""
+    compare([*right(40), Event(i=1000, ev=ev, lvl="broker", conn="another", q="q", dtag=1)])
+
+
 def test_lost_lines_leave_all_to_the_rows() -> None:
     assert cleared([*base(), Event(i=99, ev=GAP)]).irregular() is None
 

@@ -124,6 +124,8 @@ _unpack = msgspec.msgpack.Decoder(_Settled).decode
 _CALLS = (ANSWERED | {"get"}) - {"conn_close"}
 ENDING_HOLDS = frozenset({"cancel", "recover"})
 """Calls by which a consumer may have nothing any more."""
+_TAGGED = ACQUIRES | SETTLES
+"""Events of which a tag says anything."""
 ASKED_KEPT = 16  # calls of one channel, which has one at a time
 SETTLED_KEPT = 256  # tags; a client that settles twice does so soon, and the state must stay small
 
@@ -191,7 +193,7 @@ class DeliveryTags(ChannelProperty[Tags]):
             state.asked[event.ctag] = None
         elif event.ev == "get":
             self._poll(state, event)
-        if event.dtag is None:
+        if event.dtag is None or event.ev not in _TAGGED:
             return
         if event.gen == UNKNOWN_GEN:
             tally.untestable += 1
