@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from seriatim_models.conformance.lint import lint
 from seriatim_models.history import Event
 from seriatim_models.history.complete import SENT_KEPT, Completion, complete
 from seriatim_models.history.event import GAP
@@ -34,6 +35,52 @@ def deliver(m: str, dtag: int) -> tuple[str, str, dict[str, Any]]:
 def test_channel_numbers_used_again_are_new_incarnations() -> None:
     events = recording(OPEN, ("ch_close", "invoke", {}), OPEN, CONSUME)
     assert [e.gen for e in events] == [1, 1, 2, 2]
+
+
+def test_lint_names_a_consumer_with_the_tag_of_one_of_an_earlier_incarnation() -> None:
+    """A callback of that one may run late, and nothing but `gen` tells them apart."""
+    for tag, gen, named in (("t", None, True), ("t", 2, False), ("other", None, False)):
+        again = ("consume", "invoke", {"q": "q", "ctag": tag, "autoack": False, "gen": gen})
+        rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
+            OPEN,
+            CONSUME,
+            ("ch_close", "invoke", {}),
+            OPEN,
+            again,
+        )
+        recorded = [
+            Event(i=i, t=10 * i, ev=ev, ph=ph, lvl="api", **{"conn": "c", "ch": 1, **fields})
+            for i, (ev, ph, fields) in enumerate(rows)
+        ]
+        assert ("no-incarnation" in {h.id for h in lint(recorded)}) is named
+
+
+def test_a_late_callback_is_of_the_incarnation_that_its_recorder_names() -> None:
+    """Its consumer has the limit and the queue of that one, though the later one's has the same tag."""
+    mine = ("consume", "invoke", {"q": "mine", "ctag": "t", "autoack": True, "gen": 2})
+    rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        OPEN,
+        QOS,
+        CONSUME,
+        ("ch_close", "invoke", {}),
+        OPEN,
+        mine,
+    )
+    for gen, said in ((1, ("q", False, 1)), (2, ("mine", True, None))):
+        late = ("deliver", "", {"m": "x", "ctag": "t", "dtag": 1, "gen": gen})
+        for recorded in (rows, [r for r in rows if r[0] != "ch_open"]):
+            got = recording(*recorded, late)[-1]
+            assert (got.q, got.autoack, got.prefetch) == said
+            assert got.gen == gen
+
+
+@pytest.mark.parametrize(("asked", "ctag"), [(1, "t"), (2, "")])
+def test_a_tag_that_was_asked_for_twice_names_nobody_where_channels_are_not_known(
+    asked: int, ctag: str
+) -> None:
+    rows: list[tuple[str, str, dict[str, Any]]]
+    rows = [("consume", "invoke", {"q": "q", "ctag": "t", "conn": ""})] * asked
+    assert recording(*rows, ("deliver", "", {"m": "x", "ctag": "t", "conn": ""}))[-1].ctag == ctag
 
 
 def test_a_delivery_gets_queue_limit_and_publisher() -> None:

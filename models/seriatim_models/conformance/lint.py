@@ -47,6 +47,7 @@ class _Lint:
         self._depth: dict[str, Event] = {}
         self._queues: dict[str, Event] = {}
         self._delays: dict[str, object] = {}
+        self._consumers: dict[tuple[str, int, str], int | None] = {}
         self._kinds: set[str] = set()
         self._unwritten: set[str] = set()
         self._unsettled: list[Event] = []
@@ -84,6 +85,14 @@ class _Lint:
             self._depth[event.q] = event
         elif acquires(event):
             self._acquire(event)
+
+    def name(self, event: Event) -> None:
+        """Take in an event that says nothing of its channel's incarnation, which its consumer's tag must show then."""
+        if event.ev != "consume" or not event.ctag or event.ch is None or event.lvl in EXACT:
+            return
+        known = self._consumers.setdefault((event.conn, event.ch, event.ctag), event.gen)
+        if known != event.gen and event.ph in ("", "invoke"):
+            self.count("no-incarnation", event)
 
     def _time(self, event: Event) -> None:
         clock = self._clocks.setdefault(event.clk, event)
@@ -217,6 +226,8 @@ SENTENCES = {
     "undeclared-commit": "commits that do not say what their position means (committed): what begins behind one is a "
     "violation only if both meanings forbid it (P15)",
     "changed-delay": "queues declared anew with another delay: which one a message has is not known",
+    "no-incarnation": "consumers with the tag of one of an earlier incarnation of their channel, whose callbacks may "
+    "run late, and are taken to be theirs: record `gen` on each event of a channel, or give them another tag",
     "no-queue": "deliveries of which no consume names the queue",
     "not-drained": "queues not seen empty at the end: nothing can be called lost",
 }
@@ -231,6 +242,8 @@ def lint(events: Iterable[Event]) -> list[Hint]:
         event = completion(recorded)
         if acquires(event) and event.dtag is None and recorded.dtag is not None:
             at_work.count("delivery-ids", event)
+        if recorded.gen is None:
+            at_work.name(event)
         at_work.take(event)
     at_work.end()
     return [

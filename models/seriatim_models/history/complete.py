@@ -11,6 +11,7 @@ recorder left the field empty:
 | gen | events of a channel | how often the channel was opened before, since channel numbers are used again |
 | gen | deliver, get without a channel | 2 if one of its connection's name had ended or been opened before |
 | gen | deliver | 0 if its consumer is unknown, may be of an earlier incarnation, and is no reader of a log |
+| ctag | deliver | none, if its channel is not known and several consumers were asked for by that tag |
 | q, autoack | deliver, cancel, consume ok | the `consume` of the consumer tag |
 | nolocal | deliver | the `consume` of the consumer tag; if that is not known, false as long as nobody asked for it |
 | prefetch, scope | deliver | the `consume`, or else the `qos` that holds for the consumer |
@@ -67,6 +68,7 @@ DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
 UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
 EARLIER_KEPT = 8  # incarnations of a channel whose callbacks may still run
+TAGS_KEPT = 65_536  # tags of consumers
 SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
 ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
 EXACT = frozenset({"broker", "model"})
@@ -576,7 +578,7 @@ class _QueueDelay(msgspec.Struct):
 class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
-    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given")
+    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given", "_tags")
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
     _ended: dict[tuple[str, int], None] = {}
@@ -593,6 +595,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
     """Who was given messages where there are no channels, by message and by tag; the latest `GIVEN_KEPT`."""
     _unnumbered: dict[tuple[object, ...], int] = {}
     """Numbers of settlements under way whose recorder gives none; the latest `SENT_KEPT`."""
+    _tags: dict[str, int] = {}
+    """How often consumers of channels that nobody knows were asked for by tag; the latest `TAGS_KEPT`."""
     _doubts: int = 0
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
     _opens: set[str] = set()
@@ -627,7 +631,9 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if event.ch is None:
             return self._without_channel(event)
         if not event.conn:
-            return msgspec.structs.replace(self._without_channel(event), gen=UNKNOWN_GEN)
+            return msgspec.structs.replace(
+                self._without_channel(self._of_several(event)), gen=UNKNOWN_GEN
+            )
         return self._of_channel(event, event.ch)
 
     def _lose(self) -> None:
@@ -659,7 +665,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         key = (event.conn, ch)
         if event.ev == "ch_open" and event.ph in ("", "ok"):
             self._opens.add(event.conn)
-        if event.ev in _OPENING and self._opened(event, key):
+        if (event.gen is not None or event.ev in _OPENING) and self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
             self._channels[key] = channel = _Channel(opened=event.ev == "ch_open")
@@ -668,7 +674,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 channel.before = before
                 before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
-        channel = self._channels.get(key) or self._channels.setdefault(key, _Channel())
+        channel = self._incarnation(event, key)
         if event.ev == "deliver" and not (event.ctag and event.ctag in channel.consumers):
             back = channel.back_to(event.ctag) if event.ctag else 0
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
@@ -692,6 +698,22 @@ class Completion(msgspec.Struct, ForgetsOldest):
         elif event.ev == "ch_close":
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
+
+    def _incarnation(self, event: Event, key: tuple[str, int]) -> _Channel:
+        """The channel of an event: the latest of its number, or the earlier one that the recorder names (`gen`)."""
+        channel = self._channels.get(key) or self._channels.setdefault(key, _Channel())
+        back = self._gens.get(key, event.gen) - event.gen if event.gen else 0
+        return channel.earlier(back) if back > 0 else channel
+
+    def _of_several(self, event: Event) -> Event:
+        """An event of a channel that nobody knows; a consumer's tag that was asked for twice may be of several."""
+        if event.ev == "consume" and event.ph in ("", "invoke"):
+            self._tags[event.ctag] = self._tags.get(event.ctag, 0) + 1
+            if len(self._tags) > TAGS_KEPT:
+                forget_oldest(self._tags)
+        if event.ev == "deliver" and event.ctag and self._tags.get(event.ctag, 0) > 1:
+            return msgspec.structs.replace(event, ctag="")
+        return event
 
     def _named(self, event: Event) -> Event:
         """The event with what it says in other fields: its connection, what it settles, and its number."""
@@ -750,10 +772,14 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._messages.came_by_death(m)
 
     def _opened(self, event: Event, key: tuple[str, int]) -> bool:
-        """Whether an event opens a channel. If its connection's are not recorded, a command after its end does."""
+        """Whether an event opens a channel. If its connection's are not recorded, a command after its end does, or
+        whatever names a later incarnation.
+        """
         if event.ev == "ch_open":
             return event.ph in ("", "ok")
-        if event.conn in self._opens or key not in self._ended or event.gen is not None:
+        if event.gen is not None:
+            return self._gens.setdefault(key, event.gen) < event.gen
+        if event.conn in self._opens or key not in self._ended:
             return False
         return (event.ev in OPEN_ONLY and event.ph in ("", "invoke")) or (
             event.ev == "ch_close" and event.ph == "invoke"

@@ -93,6 +93,12 @@ class Meaning(NamedTuple):
     """Whether some channels publish and settle in transactions."""
     declares_end: bool = False
     """Whether queues declare the end to which they requeue."""
+    handover: bool = False
+    """Whether a consumer of higher priority that begins is the single active one from then on, while the one before
+    still holds messages."""
+    same_tags: bool = False
+    """Whether the consumers of a channel that is opened again have the tags of those before; its recorder then says
+    which incarnation it is (`gen`)."""
 
 
 class VirtualTime:
@@ -338,6 +344,8 @@ class DrawnBroker:
 
     def active(self, queue: DrawnQueue) -> list[DrawnConsumer]:
         """The consumers that may be given messages."""
+        if self.meaning.sole and self.meaning.handover:
+            return sorted(queue.consumers, key=lambda c: -c.rank)[:1]
         return queue.consumers[:1] if self.meaning.sole else queue.consumers
 
     def may_have(self, consumer: DrawnConsumer, message: DrawnMessage) -> bool:

@@ -175,8 +175,13 @@ class ClientChannel:
         self.stream = f"{link.name}/{ch}/{number}"
         """What is published on it, in order."""
         self.fields: Fields = {"conn": link.name, "ch": ch}
+        if self.world.meaning.same_tags:
+            before = link.channels.get(ch)
+            self.fields["gen"] = 1 + (before.fields["gen"] if before else 0)
         self.held: dict[int, str] = {}
         self.consumers: dict[str, str] = {}
+        self.begun = 0
+        """How many consumers it asked for."""
         self.prefetch = 0
         """The limit asked for last."""
         self.tx = self.world.meaning.tx and self.random.random() < 0.6
@@ -345,6 +350,9 @@ class ClientChannel:
         """Ask for messages, perhaps under a limit."""
         meaning, broker = self.world.meaning, self.world.broker
         ctag = f"c{self.world.next_op()}"
+        if meaning.same_tags:
+            ctag = f"c{self.begun}"
+        self.begun += 1
         if self.random.random() < 0.8:
             self.qos(self.random.choice([0, 1, 2, 3]))
         prefetch = self.prefetch

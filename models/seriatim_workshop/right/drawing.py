@@ -69,6 +69,8 @@ def draw_broker(seed: int) -> Meaning:
         answers=often(0.8),
         tx=often(0.15),
         declares_end=often(),
+        handover=often(),
+        same_tags=often(0.2),
     )  # fmt: skip
 
 

@@ -71,6 +71,7 @@ SIMPLER: tuple[dict[str, object], ...] = (
     {"messages": 1}, {"messages": 2}, {"messages": 3}, {"messages": 5}, {"consumers": 1}, {"consumers": 2},
     {"publishers": 1}, {"queues": 1}, {"levels": 1}, {"groups": 0}, {"dead": False}, {"sole": False}, {"ranks": False},
     {"leases": 0}, {"sweeps": False}, {"twice": False}, {"kills": False}, {"drops": False}, {"runs_on": False},
+    {"handover": False}, {"same_tags": False},
     {"slow_confirms": False}, {"own_recorders": False}, {"late": 1}, {"notices": 1}, {"lag": 1}, {"ops": True},
     {"parts": 1}, {"readers": 1}, {"members": 1}, {"workers": 1}, {"workers": 2}, {"eager": False}, {"holes": False},
     {"alone": False}, {"local": False}, {"ttl": 0}, {"refuses": False}, {"tx": False}, {"answers": True},
