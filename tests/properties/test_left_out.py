@@ -444,6 +444,42 @@ def test_what_a_killed_recorder_did_not_see_taken_is_not_lost(goes_on: bool) -> 
     assert (lost.verdict is Verdict.VIOLATED) is goes_on
 
 
+@pytest.mark.parametrize("ends", ["", "conn_close"])
+@pytest.mark.parametrize("mine", [True, False], ids=["given", "another-given"])
+def test_whose_recorder_stopped_when_it_was_only_given_something_may_have_taken_more(
+    ends: str, mine: bool
+) -> None:
+    """No consumer and no poll of it is recorded; of a connection that had ended by then nothing is open."""
+    r = Recording()
+    for n in range(2):
+        for ph in ("invoke", "ok"):
+            r.add("publish", ph, m=f"m{n}", q="q", proc="p", op=n, rec="first")
+    for n in (0, 1) if mine else (0,):
+        r.add("deliver", m=f"m{n}", q="q", conn="w", proc="w", rec="second")
+        for ph in ("invoke", "ok") if n == 0 else ():
+            r.add("ack", ph, m=f"m{n}", q="q", conn="w", proc="w", op=90 + n, rec="second")
+    if ends:
+        for ph in ("invoke", "ok"):
+            r.add(ends, ph, conn="w", op=99, rec="second")
+    r.add("note", q="q", args={"depth": 0, "held": 0}, rec="first")
+    lost = BY_ID["P1"].check(list(complete(r.events)))
+    assert (lost.verdict is Verdict.VIOLATED) is bool(ends)
+
+
+def test_acks_that_name_no_queue_show_a_log_that_is_read_one_by_one() -> None:
+    """A share group of Kafka: each position may be anybody's, and come again."""
+    for acked in (False, True):
+        r = Recording("broker")
+        for n in range(3):
+            r.add("publish", m=f"m{n}", q="q", part=0, pos=n, proc="p")
+        for n in (0, 2, 0):
+            r.add("deliver", m=f"m{n}", q="q", part=0, pos=n, ctag="w", proc="w")
+        if acked:
+            r.add("ack", m="m0", ctag="w", proc="w")
+        found = BY_ID["P15"].check(list(complete(r.events)))
+        assert (found.verdict is Verdict.VIOLATED) is not acked
+
+
 @pytest.mark.parametrize("id", ["P1", "P20"])
 def test_a_recorder_may_have_stopped_long_before_the_others(id: str) -> None:
     r = Recording()

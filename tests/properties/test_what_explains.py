@@ -483,6 +483,32 @@ def test_a_message_that_was_tried_seldom_is_not_parked() -> None:
     assert judged("P1", r).n_violations == 2
 
 
+@pytest.mark.parametrize(("times", "lost"), [(4, True), (5, False)])
+def test_what_was_given_five_times_may_have_been_parked(times: int, lost: bool) -> None:
+    """A share group of Kafka archives it then, undeclared."""
+    r = Recording()
+    r.publish("m1")
+    for n in range(times):
+        polled(r, "m1", f"w{n}")
+    empty(r)
+    assert (judged("P1", r).verdict is Verdict.VIOLATED) is lost
+
+
+@pytest.mark.parametrize(
+    "what",
+    [{"attempt": 5}, {"unseen": True}, {}],
+    ids=["says so", "polls of unknown outcome", "neither"],
+)
+def test_a_message_may_have_been_given_more_often_than_it_was_seen(what: dict[str, Any]) -> None:
+    r = Recording()
+    r.publish("m1")
+    if what.get("unseen"):
+        r.add("get", "info", op=7, q="q", proc="w0")
+    polled(r, "m1", "w1", attempt=what.get("attempt", 1))
+    empty(r)
+    assert (judged("P1", r).verdict is Verdict.VIOLATED) is (not what)
+
+
 def test_the_next_queue_is_held_to_what_it_declares() -> None:
     """What its consumers, groups and messages do wrong is a violation again."""
     r = exclusive(True)

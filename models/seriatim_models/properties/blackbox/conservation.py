@@ -42,9 +42,10 @@ from seriatim_models.properties.blackbox.naming import (
 from seriatim_models.properties.blackbox.recorders import LatestLines
 from seriatim_models.properties.blackbox.sessions import PlacedEvent
 
-LIMITS_FROM = 6
-"""How often a message is tried before systems park it unasked: ActiveMQ after 6 redeliveries, Azure Service Bus
-and Artemis after 10 deliveries, RabbitMQ's quorum queues after 20. A recording may say nothing of that."""
+LIMITS_FROM = 5
+"""How often a message is tried before systems park it unasked: a share group of Kafka after 5 deliveries (KIP-932,
+`group.share.delivery.count.limit`), ActiveMQ after 6 redeliveries, Azure Service Bus and Artemis after 10 deliveries,
+RabbitMQ's quorum queues after 20. A recording may say nothing of that."""
 
 Name = TypeVar("Name")
 
@@ -536,15 +537,25 @@ class Conservation(LifecycleProperty):
 
     def _took_on_unrecorded(self, summary: ConservationSummary, look: Depth) -> bool:
         """Whether somebody may have taken from a queue, and settled, behind the latest line of his recorder, which
-        wrote nothing after the look and so may have been killed before: whoever took from some queue, unless he is
-        known to have ended by then, or opened a channel and wrote nothing of what he did there.
+        wrote nothing after the look and so may have been killed before: whoever asked for messages of some queue, or
+        was only seen to be given one, unless he is known to have ended by then; or who opened a channel and wrote
+        nothing of what he did there.
         """
         stopped = summary.recorders.silent_since(look.event)
+        if not stopped:
+            return False
         if stopped & summary.recorders.only_opened:
             return True
-        return bool(stopped) and any(
-            rec in stopped and not summary.sessions.over(by, look.pos)
-            for by, rec in summary.traffic.recorded_by.items()
+        by_rec: dict[str, set[str]] = {}
+        for by, rec in summary.traffic.recorded_by.items():
+            if rec in stopped and not summary.sessions.over(by, look.pos):
+                return True
+            by_rec.setdefault(rec, set()).add(by.conn)
+        return any(
+            rec in stopped
+            and conn not in by_rec.get(rec, ())
+            and not (conn and summary.sessions.over(Holder(conn), look.pos))
+            for rec, conn in summary.recorders.given
         )
 
     def _stopped(self, summary: Lifecycles, uptake: Uptake, look: Depth) -> bool:
@@ -591,7 +602,7 @@ class Conservation(LifecycleProperty):
         before = (s for steps in lifecycles for s in steps if s.kind == SETTLED)
         elsewhere = not _was_due(birth, summary.traffic.looks.get(q))
         elsewhere = elsewhere or _may_be_parked(summary.traffic, q, tails)
-        elsewhere = elsewhere or summary.again.get(LifecycleKey(q, m), 0) + 1 >= LIMITS_FROM
+        elsewhere = elsewhere or self._may_be_parked_unasked(summary, q, m, tails)
         if q not in drained or elsewhere or not all(summary.refused(s) for s in before):
             return None  # one that was settled before may have been seen late
         sent = birth.sent.pos if birth.sent else -1
@@ -624,6 +635,17 @@ class Conservation(LifecycleProperty):
             )
         why = f"{m} was requeued to {q} by {last.by}, {q} was drained, but nobody got it again"
         return why, [last, *(_with_answers(summary, released[:1]) or self._ended(summary, last))]
+
+    def _may_be_parked_unasked(
+        self, summary: ConservationSummary, q: str, m: str, tails: Sequence[Sequence[Step]]
+    ) -> bool:
+        """Whether a message may have been tried as often as systems park it that declare nothing of that."""
+        acquired = [s for tail in tails for s in tail if s.kind == ACQUIRED]
+        traffic = summary.traffic
+        if acquired and not {q, ""}.isdisjoint(traffic.unseen | traffic.unknown):
+            return True  # how often it was tried unseen nobody knows
+        tried = [s.event.attempt or 0 for s in acquired]
+        return max((*tried, summary.again.get(LifecycleKey(q, m), 0) + 1)) >= LIMITS_FROM
 
     def _swept_unseen(self, summary: ConservationSummary, birth: Birth) -> bool:
         """Whether a command for all that its channel held may have ended a message that was on its way there."""

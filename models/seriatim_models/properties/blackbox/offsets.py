@@ -15,6 +15,7 @@ from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue, u
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import (
+    ATTEMPTS,
     acquires,
     holders,
 )
@@ -133,9 +134,6 @@ class PartitionState(msgspec.Struct, ForgetsOldest):
     publishes: dict[int, Event] = {}
     """By position, the latest `PUBLISHES_KEPT` publishes: to show one that was left out."""
     readers: dict[ConsumerKey, ReaderState] = {}
-    attempts: int | None = None
-    declared: Event | None = None
-    """By which `attempts` is known."""
     tally: CaseCounts = msgspec.field(default_factory=CaseCounts)
     shown: dict[int, str] = {}
     """Without a partition: by position, the message that was seen there, of the latest `POSITIONS_KEPT`."""
@@ -282,13 +280,15 @@ class Logs(msgspec.Struct):
     deleted: list[PartitionState] = []
     """Of topics that are no more, the counts; see `PartitionState.disordered`."""
     acked: dict[str, None] = {}
-    """Topics of which messages are acknowledged."""
+    """Topics of which messages are acknowledged; without a name, of those whose queue is not recorded."""
     moved: dict[str, None] = {}
     """Topics in which a position is committed or sought."""
+    limited: dict[str, Event] = {}
+    """By topic, what says how often a message of it is tried (`max_attempts`)."""
 
     def one_by_one(self, q: str) -> bool:
         """Whether a topic's messages are acknowledged one by one, and no position is ever stored."""
-        return q in self.acked and q not in self.moved
+        return not self.acked.keys().isdisjoint((q, "")) and q not in self.moved
 
 
 def _vanishes(state: Logs, q: str) -> bool:
@@ -334,7 +334,7 @@ class LogReader(SequentialProperty[Logs]):
     begins with a position that was committed before; what is read after a seek, if it is before the position that
     the seek named, or leaves out one from there on; a step back within a session, if nothing was released; a
     position left out, of which a publish is known, also if that returns later; a session that begins behind the
-    commit with such a position left out; more attempts than the `declare` or `consume` allows
+    commit with such a position left out; more attempts than the `declare` or `consume` of its topic allows
     (``args={"max_attempts": n}``). A position left out of which nothing is known is untestable: logs have holes
     (markers of transactions); then the whole is open if no publish of the partition names a position. So is one of a
     topic declared with compaction or retention. Where partitions have several members and no `consume` or `cancel`
@@ -398,15 +398,16 @@ class LogReader(SequentialProperty[Logs]):
                     state.ended[member(event)] = BegunAt(state.n, event)
             elif event.q:
                 self._take(state, event)
+            elif event.ev == "ack":
+                state.acked[""] = None
 
     def _take(self, state: Logs, event: Event) -> None:
         """Take in an event of a topic."""
         of = event.q, event.part
         topic = state.topics.get(of) or state.topics.setdefault(of, PartitionState())
-        if event.ev in ("declare", "consume"):
-            attempts = event.args.get("max_attempts")
-            if isinstance(attempts, int):
-                topic.attempts, topic.declared = attempts, event
+        says = event.ev in ("declare", "consume") and event.ph != "fail"
+        if says and isinstance(event.args.get(ATTEMPTS), int):
+            state.limited[event.q] = event
         match event.ev:
             case "ack":
                 state.acked[event.q] = None
@@ -418,6 +419,7 @@ class LogReader(SequentialProperty[Logs]):
                 self._membership(state, event)
             case "delete":
                 if event.ph != "fail":  # one of that name that comes after it is another one
+                    state.limited.pop(event.q, None)
                     for key in [key for key in state.topics if key[0] == event.q]:
                         ended = state.topics.pop(key)
                         counts = self._counts(state, event.q, ended)
@@ -564,7 +566,7 @@ class LogReader(SequentialProperty[Logs]):
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
         who = event.ctag or by
-        if self._is_another(topic, pos, event) or self._tried_too_often(topic, event):
+        if self._is_another(topic, pos, event) or self._tried_too_often(state, topic, event):
             return
         # A commit binds whoever begins to read after it: whoever reads on does so from where it is.
         began = self._began(state, reader, event)
@@ -613,17 +615,19 @@ class LogReader(SequentialProperty[Logs]):
         topic.tally.report_violation(why, [there, event])
         return True
 
-    def _tried_too_often(self, topic: PartitionState, event: Event) -> bool:
+    def _tried_too_often(self, state: Logs, topic: PartitionState, event: Event) -> bool:
         """Whether a delivery is one attempt too many; then it is counted as a violation."""
-        if topic.attempts is None or (event.attempt or 0) <= topic.attempts:
+        declared = state.limited.get(event.q)
+        most = declared.args[ATTEMPTS] if declared is not None else None
+        if declared is None or not isinstance(most, int) or (event.attempt or 0) <= most:
             return False
         topic.tally.tested += 1
         who = event.ctag or member(event)
         why = (
             f"{who} was given position {event.pos} at event {event.i} in attempt {event.attempt}; "
-            f"allowed are {topic.attempts}"
+            f"allowed are {most}"
         )
-        topic.tally.report_violation(why, each_once([topic.declared, event]))
+        topic.tally.report_violation(why, each_once([declared, event]))
         return True
 
     def _began(self, state: Logs, reader: ReaderState, event: Event) -> BegunAt | None:

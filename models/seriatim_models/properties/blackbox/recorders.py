@@ -12,6 +12,8 @@ from seriatim_models.history.event import Event
 OPENS = "ch_open"
 SHOWS = frozenset({"publish", "consume", "get", "note", "ch_close", "conn_close", "conn_drop"})
 """Events by which it is known what a recorder's client does, or that it did nothing."""
+GIVES = frozenset({"deliver", "get"})
+"""Events by which a recorder's client is given a message."""
 
 
 class LatestLines(msgspec.Struct):
@@ -22,11 +24,15 @@ class LatestLines(msgspec.Struct):
     """Who opened a channel."""
     shown: set[str] = set()
     """Who wrote one of `SHOWS`."""
+    given: set[tuple[str, str]] = set()
+    """Who wrote that a message was given, and on which connection."""
 
     def take(self, event: Event) -> None:
         """Take in a line."""
         if not event.rec:
             return
+        if event.ev in GIVES and event.m:
+            self.given.add((event.rec, event.conn))
         if event.t is not None:
             self.of[event.rec] = max(event.t, self.of.get(event.rec, event.t))
         if event.ev in SHOWS:
@@ -40,6 +46,7 @@ class LatestLines(msgspec.Struct):
             self.of[rec] = max(t, self.of.get(rec, t))
         self.opened |= other.opened
         self.shown |= other.shown
+        self.given |= other.given
 
     @property
     def only_opened(self) -> set[str]:

@@ -20,7 +20,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.blackbox.recorders import OPENS, SHOWS, LatestLines
+from seriatim_models.properties.blackbox.recorders import GIVES, OPENS, SHOWS, LatestLines
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present, some
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
 from seriatim_models.properties.columnar.rows import (
@@ -240,10 +240,16 @@ def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
     def who(those: Bools) -> set[str]:
         return {rec.values[k] for k in np.unique(rec.codes[those]).tolist()}
 
+    conn = coded(batch, "conn")
+
+    gives = named & ev.among(*GIVES) & some(batch, "m")
+    pairs = np.unique(rec.codes[gives].astype(np.int64) * len(conn.values) + conn.codes[gives])
+    recs, conns = np.divmod(pairs, max(len(conn.values), 1))
     return LatestLines(
         {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()},
         opened=who(named & ev.among(OPENS)),
         shown=who(named & ev.among(*SHOWS)),
+        given={(rec.values[r], conn.values[c]) for r, c in zip(recs, conns, strict=True)},
     )
 
 
