@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from seriatim_models.history import Event, Header, read_history, write_history
+from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
+from seriatim_models.properties.blackbox.consumers import SoleConsumer
 from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
 from seriatim_models.properties.columnar.evaluator import judge_file
 from seriatim_models.properties.whitebox.composites import COMPOSITES
@@ -88,6 +90,57 @@ def test_p10_reports_a_delivery_past_the_single_active_consumer() -> None:
                 "the single active consumer was a/1#1 tag-a, given m1 at event 4"
                 in found.explanation
             )
+
+
+TURNS = [
+    ("a b", OK),  # b began, and was the active one from then on
+    ("a b a", VIOLATED),  # a did not begin again
+    ("a b c b", VIOLATED),
+    ("a b c", OK),
+    ("a b consume-a a", OK),
+    ("a b end-c a", OK),  # the partitions of a topic are shared out anew among those that are left
+    ("a b a end-a", OK),  # nobody knows whether it was there all the while
+    ("a b gap a b a", VIOLATED),
+    ("a b gap b a", OK),
+]
+
+
+def in_turn(script: str, **fields: Any) -> Recording:
+    """What consumers of a queue with a single active one are given, each after the last was."""
+    r = Recording()
+    r.add("declare", "ok", q="q", args={"x-single-active-consumer": True})
+    words = script.split()
+    for by in sorted({w for w in words if len(w) == 1} | {w[-1] for w in words if "end" in w}):
+        consumer(r, by, **fields)
+    for n, word in enumerate(words):
+        what, _, by = word.rpartition("-")
+        if word == "gap":
+            r.add(GAP)
+        elif what == "consume":
+            consumer(r, by, **fields)
+        elif what == "end":
+            r.end("conn_close", by)
+        else:
+            r.deliver(f"m{n}", by, lo=len(r.events))
+    ended = {w[-1] for w in words if "end" in w}
+    r.alive(*sorted({w for w in words if len(w) == 1} - ended))
+    return r
+
+
+@pytest.mark.parametrize(("script", "verdict"), TURNS)
+def test_p10_the_active_consumer_may_change_once_for_each_that_begins(
+    script: str, verdict: Verdict
+) -> None:
+    """In the form `joins`, and where consumers have priorities."""
+    joins, events = SoleConsumer(joins=True), list(complete(in_turn(script).events))
+    found = joins.check(events)
+    assert (found.verdict is VIOLATED) is (verdict is VIOLATED), found
+    if verdict is VIOLATED:
+        assert joins.check(found.witness).verdict is VIOLATED
+        assert "too few began or ended" in found.explanation
+    ranks = check("P10", in_turn(script, cprio=1))
+    assert ranks.verdict is found.verdict
+    assert check("P10", in_turn(script)).verdict is VIOLATED or script == "a b a end-a"
 
 
 def test_p10_an_answer_after_its_cancel_began_makes_nobody_the_active_consumer() -> None:
@@ -260,6 +313,15 @@ def log(
             fields["args"] = {"committed": committed}
         r.add(ev, q="q", m=m, ctag="g", conn="a", ch=1, gen=1, pos=pos, **fields)
     return check("P15", r)
+
+
+@pytest.mark.parametrize("ph", ["", "ok", "fail"])
+def test_p15_a_topic_declares_for_all_its_partitions_how_often_it_tries(ph: str) -> None:
+    r = Recording()
+    r.add("declare", ph, q="q", args={"max_attempts": 2})
+    for attempt in (1, 2, 3):
+        r.add("deliver", q="q", m="m", ctag="g", conn="a", part=1, pos=0, attempt=attempt)
+    assert (check("P15", r).verdict is VIOLATED) is (ph != "fail")
 
 
 def test_p15_goes_by_what_a_commit_is_declared_to_mean() -> None:

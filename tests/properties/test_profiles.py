@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from seriatim_models.conformance.profile_consistency import ProfileConsistency, consistencies, forms
+from seriatim_models.conformance.profile_consistency import (
+    ProfileConsistency,
+    consistencies,
+    forms,
+    where_nothing_is_declared,
+)
 from seriatim_models.conformance.profiles import (
     ORACLE,
     PROFILES,
@@ -83,7 +89,10 @@ def test_the_recordings_rule_out_strict_qpid_by_lateness_and_nothing_else(
         ("tail", NAMES - {"strict-qpid", "rabbit-classic"}),
         ("late", NAMES - {"strict-qpid", "rabbit-classic"}),
         ("after-ack", {"unordered-lease", "at-least-once-log", *AGAIN, "kafka", *PULSAR}),
-        ("doubles", {"unordered-lease", "at-least-once-log", *AGAIN, "kafka"}),
+        (
+            "doubles",
+            {"unordered-lease", "at-least-once-log", *AGAIN, "kafka", "pulsar-failover"},
+        ),
         ("loses", set()),
         (
             "unmarked",
@@ -198,3 +207,33 @@ def test_rejects_a_profile_that_says_what_cannot_be_meant(old: str, new: str, wh
 def test_rejects_a_profile_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="cannot be read"):
         load(tmp_path / "none.toml")
+
+
+def test_who_joins_a_failover_subscription_may_take_over() -> None:
+    """The master before still has what the new one is given. Its profile does not report it, nor does no profile."""
+    events = [Event(i=0, t=0, ev="declare", q="q", args={"x-single-active-consumer": True})]
+
+    def call(ev: str, *phases: str, **fields: Any) -> None:
+        op = len(events)
+        for ph in phases or ("invoke", "ok"):
+            n = len(events)
+            events.append(Event(i=n, t=n, t_lo=n - 1, ev=ev, ph=ph, op=op, **fields))
+
+    call("publish", q="q", m="m", proc="p", pub="p", pseq=0)
+    for by in "ba":
+        call("consume", q="q", conn=by, ctag=by, autoack=False)
+        call("deliver", "", q="q", m="m", conn=by, ctag=by)
+    for by in "ba":
+        call("ack", q="q", m="m", conn=by, ctag=by)
+        call("rpc", conn=by)
+    judges = forms((PROFILES["any"], *SYSTEMS.values()))
+    judged = list(complete(events))
+    findings = [p.check(judged) for p in judges]
+    compared = consistencies(judges, findings)
+    found = {c.profile: c.verdict for c in compared}
+    assert found["pulsar-failover"] is not Verdict.VIOLATED
+    assert found["rabbit-quorum"] is Verdict.VIOLATED
+    mine = {f.property: f for f in where_nothing_is_declared(findings[: len(ORACLE)], compared)}
+    assert mine["P10"].verdict is Verdict.INCONCLUSIVE
+    assert "pulsar-failover would allow it" in mine["P10"].explanation
+    assert mine["P2"].verdict is not Verdict.VIOLATED

@@ -164,7 +164,9 @@ def where_nothing_is_named(
 NOT_OFFERED = frozenset({"P4", "P5", "P6", "P14", "P20"})
 """Promises that no operation or field of a command shows: in which order, and when."""
 SPOKEN = frozenset({"P10", "P11", "P22", "P23", "P25", "P26"})
-"""Properties that only speak of what a recording itself declares: no silence of a profile takes that back."""
+"""Properties that only speak of what a recording itself declares: no silence of a profile takes that back, only its
+promise in another form.
+"""
 
 
 def _unless_allowed(
@@ -174,7 +176,7 @@ def _unless_allowed(
 
     `ruled_out` are the others, each with the properties that were violated.
     """
-    if finding.verdict is not Verdict.VIOLATED or finding.property not in _OURS - SPOKEN:
+    if finding.verdict is not Verdict.VIOLATED or finding.property not in _OURS:
         return finding
     allowing = [profile.id for profile in kept if _allows(profile, finding)]
     if not allowing:
@@ -190,6 +192,8 @@ _OURS = frozenset(p.id for p in ORACLE)
 
 def _allows(profile: Profile, finding: Finding) -> bool:
     """Whether a system that keeps the profile may do what a violation shows."""
+    if finding.property in SPOKEN:
+        return _promises(profile, finding.property)
     if _is_of_a_log(finding):  # those that say that they have no positions do not allow it
         return _promises(profile, finding.property)
     if finding.property == "P14" and any(e.ev == "note" for e in finding.witness):

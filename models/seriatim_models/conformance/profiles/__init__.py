@@ -13,7 +13,7 @@ Each profile is a file of this folder, format ``seriatim-profile/1`` (spec/HISTO
 | needs | operations without which a driven system is not of this kind |
 | [[promise]] property | a property's id |
 | [[promise]] source | where the system says so: a document, a section, an address |
-| [[promise]] within, returned, again, marked, committed | the form of the property, see its `options` |
+| [[promise]] within, returned, again, marked, joins, committed | the form of the property, see its `options` |
 | [[silent]] property, why | a property that the system does not promise |
 | [[silent]] polls | of P14: a poll may find nothing beside a message; of a waiting consumer nothing is allowed |
 
@@ -65,6 +65,8 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of P1: whether a message may come again after it was settled."""
     marked: bool | None = None
     """Of P4: whether whatever was handed out before, seen or not, is marked so."""
+    joins: bool | None = None
+    """Of P10: whether who begins may become the active consumer although the one before is there still."""
     committed: str | None = None
     """Of P15: what a commit means where the recording does not say it, ``last`` or ``next``."""
 
@@ -75,6 +77,7 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "returned": self.returned,
             "again": self.again,
             "marked": self.marked,
+            "joins": self.joins,
             "committed": self.committed,
         }
         return {key: value for key, value in named.items() if value is not None}

@@ -8,13 +8,13 @@ property.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.base import CaseEvents, Finding
+from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
@@ -57,6 +57,9 @@ class Asked(msgspec.Struct, array_like=True):
     """Another one of its channel was asked for without a tag: which of them is meant nobody knows."""
 
 
+REIGNS_KEPT = 64  # of the active consumers of a queue; who was it longer ago is not shown
+
+
 class Seats(msgspec.Struct):
     """One queue: its consumers, and who was last given something."""
 
@@ -68,6 +71,14 @@ class Seats(msgspec.Struct):
     last: Event | None = None
     left: list[ConsumerKey] = []
     """Consumers that ended: a callback of theirs may still run."""
+    turns: int = -1
+    """Where the active one may change: how often somebody began or ended otherwise than by its turn, less how often it
+    certainly changed; the first consumer is the first active one.
+    """
+    met: dict[ConsumerKey, None] = {}
+    """Those that were given something, of which no `consume` is known."""
+    reigns: list[Event] = []
+    """Of each consumer that was the active one in turn the delivery that shows it, the latest `REIGNS_KEPT`."""
     unanswered: list[ConsumerKey] = []
     """Consumers whose end began before their consume was answered: that answer is of nobody who is there."""
 
@@ -87,8 +98,10 @@ class SoleConsumer(SequentialProperty[Sole]):
 
     Definite: the other consumer's `ok` was recorded before this one asked, no sign of its end until this one's `ok`,
     and its channel or connection answered a later call, so that its client was not killed (`doubts`); a delivery counts
-    by its earliest instant. A queue whose consumers have priorities may change
-    the active one and is not judged by deliveries.
+    by its earliest instant.
+
+    Where who begins may become the active one (consumers have priorities, or the form `joins`), the active one changes
+    once at most for each that begins or ends: definite is one change more, if all others were still there.
     """
 
     id = "P10"
@@ -111,6 +124,15 @@ class SoleConsumer(SequentialProperty[Sole]):
         lambda e: bool(e.exclusive) or bool(e.args.get("x-single-active-consumer")),
         ("exclusive", "args"),
     )
+    options = frozenset({"joins"})
+
+    def __init__(self, joins: bool = False) -> None:
+        """`joins`: who begins may become the active consumer although the one before is there still."""
+        self.joins = joins
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, ProfileValue]) -> SoleConsumer:
+        return cls(joins=bool(options.get("joins")))
 
     def feed(self, state: Sole, events: Iterable[Event]) -> None:  # noqa: C901, PLR0912  # a branch an event name
         for event in events:
@@ -119,15 +141,18 @@ class SoleConsumer(SequentialProperty[Sole]):
             if event.ev == GAP:
                 for every in state.queues.values():
                     every.consumers.clear()
-                    every.last = None
+                    every.met.clear()
+                    every.reigns.clear()
+                    every.last, every.turns = None, -1
             elif event.ev in ENDS:
                 for every in state.queues.values():
-                    for name in [n for n in every.consumers if ends(event, n.by)]:
+                    for name in [n for n in (*every.consumers, *every.met) if ends(event, n.by)]:
                         self._leave(every, name)
                     if every.last and ends(event, holder(every.last)):
                         every.last = None
             elif seats is None or event.gen == UNKNOWN_GEN:
-                continue
+                if seats is not None and event.ev in ("consume", "cancel"):
+                    seats.turns += 1
             elif event.ev == "declare":
                 single = event if event.args.get("x-single-active-consumer") else None
                 seats.single = seats.single or single
@@ -136,9 +161,10 @@ class SoleConsumer(SequentialProperty[Sole]):
             elif event.ev == "cancel":
                 self._leave(seats, consumer(event))
             elif event.ev == "delete" and event.ph != "fail":
-                for name in [*seats.consumers]:
+                for name in (*seats.consumers, *seats.met):
                     self._leave(seats, name)
                 seats.single = seats.last = None
+                seats.reigns.clear()
             elif acquires(event):
                 self._deliver(state, seats, event)
 
@@ -148,6 +174,11 @@ class SoleConsumer(SequentialProperty[Sole]):
             seats.left.append(name)
             if asked.ok is None:
                 seats.unanswered.append(name)
+        seats.met.pop(name, None)
+        if seats.reigns and consumer(seats.reigns[-1]) == name:
+            seats.reigns.clear()
+        else:
+            seats.turns += 1
         if seats.last and consumer(seats.last) == name:
             seats.last = None
 
@@ -163,6 +194,8 @@ class SoleConsumer(SequentialProperty[Sole]):
             seats.consumers.pop(name, None)
             return
         mine = seats.consumers.get(name)
+        if mine is None or event.ph in ("", "invoke"):
+            seats.turns += 1 + (mine is not None)  # one that is there has ended, unseen
         if mine is None:
             mine = seats.consumers[name] = Asked(event, None)
         elif not event.ctag and event.ph == "invoke":
@@ -206,22 +239,14 @@ class SoleConsumer(SequentialProperty[Sole]):
         lo: Time = event.t_lo if event.t_lo is not None else ALWAYS
         if event.lvl in EXACT:
             lo = when(event)
-        for other_name, other in seats.consumers.items():
-            if other_name != name and other.exclusive and other.ok is not None:
-                unnamed = not event.ctag and other_name.by[:2] == name.by[:2]
-                if when(other.ok) < lo and not unnamed and not other.several:
-                    tally.tested += 1
-                    why = (
-                        f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
-                        f"exclusive consumer since event {other.ok.i}"
-                    )
-                    witness = [*_asked(other, other.ok), event]
-                    state.doubts.report(
-                        event, [other_name.by], why, witness, consumers=[other_name]
-                    )
-                else:
-                    tally.untestable += 1
-        if seats.single is None or seats.ranked or name in seats.left:
+        self._beside_exclusive(state, seats, event, lo)
+        if mine is None and name not in seats.left and name not in seats.met:
+            seats.met[name] = None
+            seats.turns += 1
+        if seats.single is None or name in seats.left:
+            return
+        if seats.ranked or self.joins:
+            self._turn(state, seats, event, lo)
             return
         last = seats.last
         seats.last = event
@@ -240,6 +265,58 @@ class SoleConsumer(SequentialProperty[Sole]):
             state.doubts.report(event, [was.by], why, witness, consumers=[was])
         else:
             tally.untestable += 1
+
+    def _beside_exclusive(self, state: Sole, seats: Seats, event: Event, lo: Time) -> None:
+        """A delivery to another consumer while an exclusive one is there."""
+        tally, name = state.tally, consumer(event)
+        for other_name, other in seats.consumers.items():
+            if other_name != name and other.exclusive and other.ok is not None:
+                unnamed = not event.ctag and other_name.by[:2] == name.by[:2]
+                if when(other.ok) < lo and not unnamed and not other.several:
+                    tally.tested += 1
+                    why = (
+                        f"{event.m} was given to {name} at event {event.i}, although {other_name} has been the "
+                        f"exclusive consumer since event {other.ok.i}"
+                    )
+                    witness = [*_asked(other, other.ok), event]
+                    state.doubts.report(
+                        event, [other_name.by], why, witness, consumers=[other_name]
+                    )
+                else:
+                    tally.untestable += 1
+
+    def _turn(self, state: Sole, seats: Seats, event: Event, lo: Time) -> None:
+        """A delivery of a queue whose active consumer may change: to the same one, or to the next."""
+        tally, name, reigns = state.tally, consumer(event), seats.reigns
+        last = reigns[-1] if reigns else None
+        if last is None or consumer(last) == name:
+            tally.tested += last is not None
+            if last is None:
+                reigns.append(event)
+            elif when(event) < when(last):
+                reigns[-1] = event
+            return
+        if not when(last) < lo:
+            tally.untestable += 1
+            return
+        seats.turns -= 1
+        shown = [n for n, e in enumerate(reigns) if consumer(e) == name]
+        reigns.append(event)
+        if seats.turns >= 0 or not shown:
+            tally.untestable += 1
+        else:
+            tally.tested += 1
+            before = reigns[shown[-1]]
+            why = (
+                f"{event.m} was given to {name} at event {event.i}, although the single active consumer was "
+                f"{consumer(last)}, given {last.m} at event {last.i} after {name} had been given {before.m} at event "
+                f"{before.i}, and too few began or ended for it to be the active one again"
+            )
+            others = (*seats.consumers, *seats.met)
+            there = dict.fromkeys(other.by for other in others)
+            witness = each_once([seats.single, *reigns[shown[-1] :]])
+            state.doubts.report(event, there, why, witness, consumers=others)
+        del reigns[:-REIGNS_KEPT]
 
     def close(self, state: Sole) -> Finding:
         tally = CaseCounts()
