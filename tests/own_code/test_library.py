@@ -15,6 +15,7 @@ from tests.own_code import (
     in_use,
     library,
     looked_into,
+    out_of_sight,
     read_by_c,
     written_in_python,
 )
@@ -33,6 +34,7 @@ PROGRAMS = [
         written_in_python,
         in_use,
         class_checks,
+        out_of_sight,
         read_by_c,
     )
     for name in sorted(vars(module))

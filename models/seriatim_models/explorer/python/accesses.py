@@ -11,6 +11,8 @@ was not rewritten cannot be observed: an object that it is given, and that anoth
 from __future__ import annotations
 
 import builtins
+import collections
+import decimal
 import functools
 import io
 import logging
@@ -18,6 +20,7 @@ import operator
 import sys
 import types
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -38,6 +41,7 @@ from seriatim_models.explorer.python.places import (
     METHOD_OF_C,
     MODULE,
     NATIVE,
+    OF_EXECUTION,
     OPAQUE,
     PLAIN,
     TUPLE,
@@ -197,10 +201,13 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
 
 
 UNSHARED, METHOD, PROPERTY, DATA, INSIDE, OF_CLASS, OF_MODULE = range(7)
-CACHED, ATTRIBUTES, CLOSURE, PROPERTY_OF_C, OF_EXCEPTION = range(7, 12)
+CACHED, ATTRIBUTES, CLOSURE, PROPERTY_OF_C, OF_EXCEPTION, OF_VIEW, FLAGS, OF_PARTIAL = range(7, 15)
 """What `obj.name` is by the class of `obj`: nothing that is observed, a method, a property, an attribute of an object,
 state inside of C, an attribute of a class, of a module, a property that is kept, the dict of all attributes, the cells
-of a function, a property whose getter is written in C, what `raise` changes of an exception."""
+of a function, a property whose getter is written in C, what `raise` changes of an exception, another view of what a
+view shows, an object that shares the state of one of C, what a partial calls and with what."""
+PARTIAL_SET = "state of a partial is set"
+"""What is promoted where a program calls `partial.__setstate__`: from then on a call of a partial reads its state."""
 RAISED = "tracebacks of exceptions"
 """What is observed where a program reads what `raise` changes."""
 OF_RAISE = ("__traceback__", "__context__", "__cause__")
@@ -222,6 +229,8 @@ class _Library:
     reduced: Callable[[Any, Any, int], Any]
     readers: frozenset[str]
     observed_twin: Callable[[Any], Any]
+    reads_answers: Callable[[PythonExecution], None]
+    """`class_checks.reads_answers`."""
     looked_up: Callable[..., Any]
     call: Callable[..., Any]
     """`calls.call`."""
@@ -268,8 +277,9 @@ def member(kind: type, name: str) -> int:
 
 def _member(kind: type, name: str) -> int:
     what = kind_of(kind)
-    if what in (CLASS, MODULE):
-        return OF_CLASS if what == CLASS else OF_MODULE
+    found = _member_by_kind(kind, what, name)
+    if found is not None:
+        return found
     if what in (VALUE, TUPLE):
         known = keeps_attributes(kind)
     else:
@@ -284,6 +294,24 @@ def _member(kind: type, name: str) -> int:
         if name in base.__dict__:
             return _by_class(kind, what, base, base.__dict__[name])
     return DATA
+
+
+def _member_by_kind(kind: type, what: int, name: str) -> int | None:
+    """The same where it needs no look at what the classes of the object have; None for all else."""
+    if what == CLASS:
+        return OF_VIEW if name == "__dict__" else OF_CLASS
+    if what == MODULE:
+        return OF_MODULE
+    if what == VIEW and name == "mapping":
+        return OF_VIEW
+    if (
+        what == NATIVE
+    ):  # CPython's thread is an object of Python, which a program may give attributes
+        own = name.startswith("_") or any(name in vars(base) for base in kind.__mro__)
+        return UNSHARED if own or not kind.__dictoffset__ else DATA
+    if name == "default_factory" and issubclass(kind, collections.defaultdict):
+        return INSIDE
+    return FLAGS if name in ("flags", "traps") and issubclass(kind, decimal.Context) else None
 
 
 def _by_class(kind: type, what: int, base: type, value: object) -> int:
@@ -304,6 +332,8 @@ def _by_class(kind: type, what: int, base: type, value: object) -> int:
         if what in (VALUE, TUPLE):
             return UNSHARED  # of what never changes
         if what == OPAQUE:
+            if issubclass(kind, functools.partial):
+                return OF_PARTIAL
             return UNSHARED if kind in ITERATING else INSIDE
     return DATA
 
@@ -360,15 +390,39 @@ def before_load(
             ex.touch_all(thread, class_places(ex, obj, name, site), site)
     elif is_a == OF_MODULE:
         token = obj.__dict__.get(MODULE_TOKEN)
-        if token is not None and f"global {obj.__name__}.{name}" in promoted:
+        if token is None:
+            _held_by_library(ex, obj, name)
+        elif f"global {obj.__name__}.{name}" in promoted:
             ex.touch(thread, token, name, False, site)
     elif is_a == INSIDE:
         touch_contents(obj, False, site)
     elif is_a != PROPERTY and f"class attribute {name}" in promoted:
         own = (record_of(ex, obj, site), name, False)
         ex.touch_all(thread, [own, *class_places(ex, type(obj), name, site)], site)
-    elif is_a == DATA or (is_a == METHOD and f"method {name} of an object" in promoted):
-        ex.touch(thread, record_of(ex, obj, site), name, False, site)
+    elif is_a in (DATA, METHOD):
+        names = [name] if is_a == DATA or f"method {name} of an object" in promoted else []
+        if CLASS_CHANGES in promoted and name != "__class__":
+            names.append("__class__")
+        if names:
+            record = record_of(ex, obj, site)
+            ex.touch_all(thread, [(record, each, False) for each in names], site)
+
+
+def _held_by_library(ex: PythonExecution, module: types.ModuleType, name: str) -> None:
+    """Name a container of a module that is not observed, whose own code reads it: `linecache.cache`."""
+    held = module.__dict__.get(name)
+    if kind_of(type(held)) == CONTAINER and id(held) not in ex.records:
+        label = f"{module.__name__}.{name}"
+        number = zlib.crc32(label.encode())
+        record = ObjectRecord(held, label, OF_EXECUTION, number, True, None)
+        record.opaque = f"{label} is changed, which the library itself reads"
+        ex.records[id(held)] = record
+
+
+def _changes_library(ex: PythonExecution, record: ObjectRecord, site: int) -> None:
+    """Note a change of a container that the library reads, if there are other threads."""
+    if record.maker == OF_EXECUTION and len(ex.heads) > 1:
+        ex.search.unseen[f"{record.opaque}, at {where(site)}"] = None
 
 
 def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> None:
@@ -379,14 +433,15 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         _before_store_into_class(ex, thread, obj, name, site)
     elif is_a == OF_MODULE:
         token = obj.__dict__.get(MODULE_TOKEN)
-        if (
-            token is None and name != "__warningregistry__"
-        ):  # `assertWarns` forgets what was warned of
+        outside = token is None or (obj.__name__ == "threading" and name != "excepthook")
+        if outside and name != "__warningregistry__":  # `assertWarns` forgets what was warned of
             _stored_outside(ex, obj, name, site)
         elif may_race(ex, f"global {obj.__name__}.{name}", site):
             ex.touch(thread, token, name, True, site)
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
+        if name == "__class__" and not _own(ex, thread, obj):
+            _looked_up_by_c(ex, thread, f"{label_of(obj, site)}.__class__", site)
         ex.touch(thread, record_of(ex, obj, site, True), name, True, site)
     elif is_a in (DATA, CACHED, OF_EXCEPTION):
         if name in OF_A_CALL and kind is types.FunctionType:
@@ -410,17 +465,32 @@ def _before_store_into_class(
     """Announce that an attribute of a class is about to change."""
     if kind.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
         ex.search.unseen[f"{kind.__qualname__}.{name} is set at {where(site)}"] = None
-    if name.startswith("__") and name.endswith("__") and name not in SAID_BY_NAME:
+    special = name.startswith("__") and name.endswith("__") and name not in SAID_BY_NAME
+    if special and not _own(ex, thread, kind):
         _looked_up_by_c(ex, thread, f"{kind.__qualname__}.{name}", site)
     if may_race(ex, f"class attribute {name}", site):
-        ex.touch(thread, record_of(ex, kind, site, True), name, True, site)
+        record = record_of(ex, kind, site, True)
+        names = (name, "__dict__") if CLASSES_LOOKED_INTO in ex.search.promoted else (name,)
+        ex.touch_all(thread, [(record, each, True) for each in names], site)
     _members.clear()
+
+
+def _own(ex: PythonExecution, thread: Thread, obj: object) -> bool:
+    """Whether a thread has made an object, or a class while there were others, that no other has touched."""
+    record = ex.records.get(id(obj))
+    return record is not None and record.owner is thread and not record.shared
 
 
 OF_A_CALL = ("__code__", "__defaults__", "__kwdefaults__")
 """Attributes of a function that each call of it reads."""
-SAID_BY_NAME = ("__doc__", "__name__", "__qualname__", "__module__", "__annotations__", "__slots__")
-"""Special attributes of a class that no operator looks up."""
+SAID_BY_NAME = ("__doc__", "__annotations__", "__slots__")
+"""Special attributes of a class that no operator looks up, and that no text which C makes of it or its objects has."""
+NAMES_OF_CLASS = ("__module__", "__qualname__", "__name__")
+"""Those that a text has."""
+CLASS_CHANGES = "method __class__ of an object"
+"""What is promoted where a program gives an object another class: whatever is looked up in it depends on that."""
+CLASSES_LOOKED_INTO = "classes are looked into"
+"""What is promoted when a program with threads asks for all attributes of a class."""
 
 
 def _looked_up_by_c(ex: PythonExecution, thread: Thread, what: str, site: int) -> None:
@@ -501,13 +571,31 @@ def contents(ex: PythonExecution, obj: Any, write: bool, site: int) -> list[Any]
         if what == VIEW:
             element = ex.views.get(id(element), (None, element))[1]
             what = kind_of(type(element))
+        if what == CLASS:
+            found.update({id(kind): place for kind, place in class_looked_into(ex, element, site)})
         if what in (CONTAINER, OPAQUE):
             # The state inside of C code: whatever is done to it may change it.
             changes = (write and element is obj) or what == OPAQUE
-            found[id(element)] = (record_of(ex, element, site), CONTENTS, changes)
+            record = record_of(ex, element, site)
+            found[id(element)] = (record, CONTENTS, changes)
+            if changes and record.opaque:
+                _changes_library(ex, record, site)
             if what == OPAQUE:
                 _behind(ex, element, site, found)
     return list(found.values())
+
+
+def class_looked_into(
+    ex: PythonExecution, kind: type, site: int, *, bases: bool = False
+) -> list[tuple[type, tuple[ObjectRecord, str, bool]]]:
+    """The place of all attributes of a class, and with `bases` those of the classes that it is made from."""
+    if len(ex.heads) < 2 or not ex.need(CLASSES_LOOKED_INTO, site):
+        return []
+    return [
+        (each, (record_of(ex, each, site, True), "__dict__", False))
+        for each in (kind.__mro__ if bases else (kind,))
+        if each.__flags__ & (1 << 9)
+    ]
 
 
 def _behind(
@@ -549,7 +637,8 @@ def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> Non
 
 def _shown_inside(element: Any) -> tuple[str, ...]:
     """The places of an element that C code reads where it compares or shows what holds it."""
-    if kind_of(type(element)) == CONTAINER:
+    what = kind_of(type(element))
+    if what == CONTAINER or (what == OPAQUE and type(element) not in ITERATING):
         return (CONTENTS,)
     if isinstance(element, types.SimpleNamespace):
         return tuple(vars(element))
@@ -565,6 +654,8 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
     if what == VIEW:
         obj = ex.views.get(id(obj), (None, obj))[1]
         what = kind_of(type(obj))
+        if what == CLASS:
+            ex.touch_all(thread, [place for _, place in class_looked_into(ex, obj, site)], site)
     if what in (CONTAINER, OPAQUE):
         # Before a second thread there is nobody whose accesses it could race with.
         if write and type(obj) is dict and MARK in obj and len(ex.heads) > 1:
@@ -575,6 +666,8 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
         record = ex.records.get(id(obj))
         if record is None:
             record = record_of(ex, obj, site)
+        if write and record.opaque:
+            _changes_library(ex, record, site)
         ex.touch(thread, record, CONTENTS, write, site)
 
 
@@ -626,7 +719,7 @@ def of_attrs(function: types.FunctionType) -> bool:
 
 OF_THE_PROCESS = frozenset(
     ("_RedirectStream.__exit__", "catch_warnings.__exit__", "WarningsRecorder.__exit__", "WarningsChecker.__exit__",
-     "simplefilter", "filterwarnings", "resetwarnings", "ABCMeta.register")
+     "simplefilter", "filterwarnings", "resetwarnings", "ABCMeta.register", "update_abstractmethods")
 )  # fmt: skip
 """Functions of the library, not observed, that change what all threads share."""
 
@@ -638,10 +731,13 @@ def changes_process(function: types.FunctionType, site: int) -> None:
         return
     if not getattr(function, "__s_looks__", False):
         ex.changes(ex.current)
-    if function.__qualname__ not in OF_THE_PROCESS:
-        return
+    if function.__qualname__ in OF_THE_PROCESS:
+        of_all_threads(ex, function.__qualname__.removesuffix(".__exit__"), site)
+
+
+def of_all_threads(ex: PythonExecution, what: str, site: int) -> None:
+    """Note a change of what all threads of the process share, if there are several."""
     if sum(not thread.done for thread in ex.heads) > 1:
-        what = function.__qualname__.removesuffix(".__exit__")
         ex.search.unseen[f"{what} at {where(site)} changes what all threads share"] = None
 
 
@@ -673,9 +769,33 @@ def _attributes_in_c(obj: Any, name: str, method: Any, site: int) -> None:
         if method is getattr(types.SimpleNamespace, name, None) is not getattr(object, name, None):
             ex.need(ATTRIBUTE_NAMES, site)
             library.read_deeply((obj,), site)
-    elif isinstance(obj, BaseException) and name in ("__str__", "__repr__"):
+        return
+    if name not in ("__str__", "__repr__"):
+        return
+    accesses: list[Any] = []
+    if isinstance(obj, BaseException):
         record = record_of(ex, obj, site, True)
-        ex.touch_all(thread, [(record, each, False) for each in shown_of(type(obj))], site)
+        accesses = [(record, each, False) for each in shown_of(type(obj))]
+        accesses += names_shown(ex, type(obj), site) if name == "__repr__" else []
+    elif isinstance(obj, types.FunctionType):
+        accesses = [(record_of(ex, obj, site), "__qualname__", False)]
+    else:
+        accesses = names_shown(ex, type(obj), site)
+    if accesses:
+        ex.touch_all(thread, accesses, site)
+
+
+def names_shown(ex: PythonExecution, kind: type, site: int) -> list[Any]:
+    """The places of a class that a text which C makes of it, or of one of its objects, is made of."""
+    if not ex.rare:
+        return []
+    promoted = ex.search.promoted
+    return [
+        place
+        for name in NAMES_OF_CLASS
+        if f"class attribute {name}" in promoted
+        for place in class_places(ex, kind, name, site)
+    ]
 
 
 def shown_of(kind: Any) -> tuple[str, ...]:
@@ -697,9 +817,16 @@ def _kept_in_c(kind: Any) -> tuple[str, ...]:
 
 def shows(obj: Any, site: int) -> None:
     """Announce that an object is about to be shown as a text."""
-    if kind_of(type(obj)) == INSTANCE:
+    what = kind_of(type(obj))
+    if what == INSTANCE:
         own = isinstance(type(obj).__str__, types.FunctionType)
         unobserved_method(obj, "__str__" if own else "__repr__", site)
+    elif isinstance(obj, functools.partial):
+        touch_all(False, site, obj, obj.args, obj.keywords, deep=True)
+    elif what == CLASS and (found := running())[1] is not None:
+        ex, thread = found
+        if ex is not None and thread is not None and (places := names_shown(ex, obj, site)):
+            ex.touch_all(thread, places, site)
 
 
 def passes_on(module: str) -> bool:

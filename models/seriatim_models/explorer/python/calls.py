@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import contextvars
@@ -12,6 +13,7 @@ import itertools
 import logging
 import operator
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from seriatim_models.explorer.python.accesses import (
     ITERATING,
     LAZY,
     MARK,
+    PARTIAL_SET,
     STATEFUL,
     before_load,
     before_store,
@@ -42,6 +45,7 @@ from seriatim_models.explorer.python.accesses import (
     named,
     needs_logging,
     now,
+    of_all_threads,
     of_attrs,
     passes_on,
     record_of,
@@ -60,6 +64,13 @@ from seriatim_models.explorer.python.called_back import (
     looked_up,
     searched,
     sort_options,
+)
+from seriatim_models.explorer.python.classes import (
+    class_made,
+    kind_shown,
+    looked_over,
+    names_of,
+    subclasses,
 )
 from seriatim_models.explorer.python.containers import read
 from seriatim_models.explorer.python.execution import PythonExecution
@@ -81,6 +92,7 @@ from seriatim_models.explorer.python.iterations import (
     resumed,
 )
 from seriatim_models.explorer.python.places import (
+    BUFFERS,
     CLASS,
     CONTAINER,
     IMMUTABLE,
@@ -168,6 +180,8 @@ def _call_object(ex: PythonExecution, function: Any, args: Any, kwargs: Any, sit
     """An object whose class has a `__call__`."""
     kind = type(function)
     method = getattr(kind, "__call__", None)  # noqa: B004 - its code is wanted
+    if method is functools.partial.__call__:
+        return _call_partial(ex, function, args, kwargs, site)
     if isinstance(method, C_METHODS):  # `__call__ = items.append`
         bound = () if hasattr(method, "__self__") else (function,)
         return call(method, site, *bound, *args, **kwargs)
@@ -215,6 +229,8 @@ def _unobserved(
     module = str(function.__globals__.get("__name__") or "?")
     if of_attrs(function):
         library.read_deeply(args, site, divisible=True)
+    if function in CLASS_CHECKS:
+        library.reads_answers(ex)
     if passes_on(module) or made_for_class(function):
         return
     if module == "inspect" and function.__qualname__.startswith("Signature."):
@@ -227,17 +243,30 @@ def _unobserved(
         library.read_deeply((*args, *kwargs.values()), site)
         return
     for value in (*args, *kwargs.values()):
-        for element in elements(value):
-            known = id(element) in ex.records or element is value
-            if not known or type(element) is types.FunctionType:
-                continue
-            if kind_of(type(element)) == OPAQUE:
-                touch_contents(element, True, site)
-                if module == "random":
-                    continue  # it draws, in one operation
-            if kind_of(type(element)) in (CONTAINER, INSTANCE, OPAQUE):
-                record = record_of(ex, element, site)
-                ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+        if kind_of(type(value)) == CLASS or (module == "inspect" and callable(value)):
+            looked_over(ex, thread, value, site)
+        _given(ex, value, function, module, site)
+
+
+def _given(ex: PythonExecution, value: Any, function: Any, module: str, site: int) -> None:
+    """Note what Python that was not rewritten is given, with what that holds."""
+    thread = ex.current
+    assert thread is not None
+    for element in elements(value):
+        known = id(element) in ex.records or element is value
+        if not known or type(element) is types.FunctionType:
+            continue
+        if kind_of(type(element)) == OPAQUE:
+            touch_contents(element, True, site)
+            if module == "random":
+                continue  # it draws, in one operation
+        if kind_of(type(element)) in (CONTAINER, INSTANCE, OPAQUE):
+            record = record_of(ex, element, site)
+            ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+
+
+CLASS_CHECKS = (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__)
+"""What a metaclass of Python calls by `super()`; `isinstance` itself is announced by `class_checks`."""
 
 
 NO_FILES = frozenset(
@@ -267,6 +296,19 @@ FILE_FUNCTIONS = frozenset(
 
 ONLY_LOOK = frozenset(("builtins", "math", "_functools", "_operator", "operator"))
 """Modules of C whose functions change nothing but what they are given."""
+
+
+OF_ALL_THREADS = frozenset(
+    getattr(sys, name)
+    for name in (
+        "setrecursionlimit",
+        "setswitchinterval",
+        "set_int_max_str_digits",
+        "setdlopenflags",
+    )
+    if hasattr(sys, name)
+)
+"""Functions of C that change what all threads of the process share."""
 
 
 CLOCK = frozenset(("now", "utcnow", "today"))
@@ -347,6 +389,8 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
             args = tuple(iter_(argument, site, True) for argument in args)
     if module not in ONLY_LOOK:
         ex.changes(ex.current)
+    if function in OF_ALL_THREADS:
+        of_all_threads(ex, f"sys.{name}", site)
     if module not in OBSERVED_C:
         args = tuple(map(library.plain, args))
         _unobserved_c(ex, function, args, kwargs, site)
@@ -355,7 +399,9 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
     changes = module != "builtins"
     # What was made just now and stored nowhere (`max(map(abs, a))`) is no place; what it goes through was announced.
     objects = [
-        obj for obj in (*args, *kwargs.values()) if id(obj) not in ex.views or id(obj) in ex.records
+        obj
+        for obj in (*args, *kwargs.values())
+        if id(obj) not in ex.views or id(obj) in ex.records or kind_of(type(obj)) == VIEW
     ]
     _by_methods(ex, function, objects, site)
     if objects and any(kind_of(type(obj)) not in (VALUE, INSTANCE, NATIVE) for obj in objects):
@@ -380,12 +426,14 @@ def _in_context(
 
 def _by_methods(ex: PythonExecution, function: Any, objects: list[Any], site: int) -> None:
     """Announce what methods read by which a function of C looks at objects of Python."""
-    if function is format:
+    if function is format or function is print:
         for obj in objects:
             shows(obj, site)
     elif function in SPECIAL_METHODS:
         for obj in objects:
-            if kind_of(type(obj)) == INSTANCE:
+            if kind_of(type(obj)) == CLASS or isinstance(obj, functools.partial):
+                shows(obj, site)
+            elif kind_of(type(obj)) == INSTANCE:
                 unobserved_method(obj, SPECIAL_METHODS[function], site)
 
 
@@ -394,6 +442,8 @@ def _call_container(
 ) -> Any:
     """A method of a container, of a view of one, or of what has its state inside of C."""
     objects = [*args, *kwargs.values()]
+    if name == "__setstate__" and isinstance(owner, functools.partial):
+        ex.need(PARTIAL_SET, site)
     if (
         name in SEARCHES
         and type(owner) is list
@@ -440,17 +490,22 @@ def _before_method(
     thread = ex.current
     for obj in objects:
         named(ex, obj, site)
-    if any(kind_of(type(obj)) in STATEFUL for obj in objects) and name != "append":
+    if any(map(_looked_into, objects)) and name != "append":
         accesses = contents(ex, owner, name in CHANGING, site)
         for obj in objects:
-            if kind_of(type(obj)) in STATEFUL:
-                accesses += contents(ex, obj, False, site)
+            if _looked_into(obj):
+                accesses += contents(ex, obj, "into" in name, site)  # `readinto`, `pack_into`
         if thread is not None:
             ex.touch_all(thread, accesses, site)
     else:
         touch_contents(owner, name in CHANGING, site)
         if name in COMPARING and thread is not None:
             look_inside(ex, thread, owner, site)
+
+
+def _looked_into(obj: Any) -> bool:
+    """Whether a method of C that is given an object may read what it holds: a container, a view, a buffer."""
+    return kind_of(type(obj)) in STATEFUL or isinstance(obj, BUFFERS)
 
 
 def _call_method(
@@ -470,8 +525,8 @@ def _call_method(
     if type(owner) is types.MemberDescriptorType and args and name in SLOT_METHODS:
         _before_slot(ex, SLOT_METHODS[name], args[0], (owner.__name__, *args[1:]), site)
         return function(*args, **kwargs)
-    if what == INSTANCE and name == "add_note" and ex.current is not None:
-        before_store(ex, ex.current, owner, "__notes__", site)
+    if name in ("__subclasses__", "add_note"):
+        _before_what_is_kept(ex, owner, name, site)
     if what == INSTANCE and name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         library.read_deeply((owner,), site, 0)
         return library.reduced(function(*args, **kwargs), owner, site)
@@ -481,11 +536,19 @@ def _call_method(
     objects = [*args, *kwargs.values()]
     if name == "format" and isinstance(owner, str) and re.search(r"\{\w*[.\[]", owner):
         ex.search.unseen[f"a format that looks into its arguments at {where(site)}"] = None
-    if any(kind_of(type(obj)) in STATEFUL for obj in objects):
-        touch_all(False, site, *objects, deep=name == "format")  # "".join(parts)
+    if any(map(_looked_into, objects)):
+        touch_all(False, site, *objects, deep=name in ("format", "join"))  # "".join(parts)
     for obj in objects if name == "format" and isinstance(owner, str) else ():
         shows(obj, site)
     return result_of(ex, function(*args, **kwargs), site)
+
+
+def _before_what_is_kept(ex: PythonExecution, owner: Any, name: str, site: int) -> None:
+    """Announce a method of C that reads or writes what is no attribute by this name."""
+    if kind_of(type(owner)) == CLASS and name == "__subclasses__":
+        subclasses(owner, False, site)
+    elif kind_of(type(owner)) == INSTANCE and name == "add_note" and ex.current is not None:
+        before_store(ex, ex.current, owner, "__notes__", site)
 
 
 def _before_slot(ex: PythonExecution, name: str, obj: Any, args: Any, site: int) -> None:
@@ -522,6 +585,15 @@ def _make_lazy(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int
     return lazy(ex, kind(*sources, **kwargs), sources)
 
 
+def _call_type(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """`type(obj)`, `type(name, bases, attributes)` or `super(...)`."""
+    if kind is type and len(args) == 1:
+        return kind_shown(ex, args[0], site)
+    if len(args) != 3:
+        return kind(*map(library.plain, args), **kwargs)
+    return class_made(ex, args[1], site, lambda: kind(*map(library.plain, args), **kwargs))
+
+
 def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
     """An object is made."""
     if kind is reversed and len(args) == 1:
@@ -530,7 +602,7 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
     if kind in LAZY:
         return _make_lazy(ex, kind, args, kwargs, site)
     if kind in (type, super):
-        return kind(*map(library.plain, args), **kwargs)
+        return _call_type(ex, kind, args, kwargs, site)
     if kind is types.ModuleType:
         return _make_module(ex, *args, **kwargs)
     args = resumed(kind.__name__, args, site)
@@ -620,10 +692,16 @@ def _made_of(
                 derive(ex, value, (*args, *kwargs.values()))
         elif record.owner is ex.acting and record.number > before and not record.shared:
             record.made = True  # its own `__init__` has used it first
+        if kind is functools.partial and value.keywords:
+            ex.record(value.keywords, label_of(value.keywords, site), True)
     return value
 
 
 def _call_partial(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    if PARTIAL_SET in ex.search.promoted:
+        touch_contents(function, False, site)
+    if function.keywords:
+        touch_contents(function.keywords, False, site)
     return call(function.func, site, *function.args, *args, **{**function.keywords, **kwargs})
 
 
@@ -679,6 +757,7 @@ _special: dict[Any, Callable[..., Any]] = {
     next: _next,
     vars: _vars,
     len: lambda site, value: len(read(value, site)),
+    dir: names_of,
     warnings.warn: callers.warn,
     **SPECIAL,
 }

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from seriatim_models.explorer.python.accesses import before_load, get, member, running
+from seriatim_models.explorer.python.accesses import before_load, get, library, member, running
 from seriatim_models.explorer.python.callers import site_of_caller
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import CONTENTS, OF_EXECUTION, ObjectRecord
@@ -39,7 +39,7 @@ def is_instance(obj: Any, kinds: Any, /) -> bool:
     if ex is not None and thread is not None and type(obj) is not kinds and _is_abstract(kinds):
         if _is_checked_protocol(kinds):
             return _has_all(obj, kinds)
-        _reads_answers(ex)
+        reads_answers(ex)
     return isinstance(obj, kinds)
 
 
@@ -51,7 +51,7 @@ def is_subclass(kind: Any, kinds: Any, /) -> bool:
         return any(is_subclass(kind, each) for each in getattr(kinds, "__args__", kinds))
     ex, thread = running()
     if ex is not None and thread is not None and _is_abstract(kinds):
-        _reads_answers(ex)
+        reads_answers(ex)
     return issubclass(kind, kinds)
 
 
@@ -84,7 +84,8 @@ def _announcing(hook: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def _reads_answers(ex: PythonExecution) -> None:
+def reads_answers(ex: PythonExecution) -> None:
+    """Announce that it is read what abstract classes have kept of the answers of a hook."""
     thread = ex.current
     if ex.answers is not None and thread is not None:
         ex.touch(thread, ex.answers, CONTENTS, False, site_of_caller())
@@ -133,3 +134,6 @@ def _has(obj: Any, name: str, kind: Any, site: int) -> bool:
     if value is _ABSENT:
         return False
     return value is not None or not callable(getattr(kind, name, None))
+
+
+library.reads_answers = reads_answers

@@ -38,10 +38,13 @@ from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.accesses import (
     ATTRIBUTE_NAMES,
     ATTRIBUTES_DELETED,
+    CLASSES_LOOKED_INTO,
+    PARTIAL_SET,
     RAISED,
     now,
 )
 from seriatim_models.explorer.python.asyncio_state import quiet
+from seriatim_models.explorer.python.classes import SUBCLASSES
 from seriatim_models.explorer.python.event_loop import LATEST, OVERTAKEN
 from seriatim_models.explorer.python.execution import (
     BESIDE_THREADS,
@@ -85,7 +88,8 @@ then the sample: an execution may be so long that there are never so many."""
 BOUNDS = frozenset(("max_executions", "preemptions", "keep_going", "trace_set"))
 """Options of a search that has its own end: it samples nothing."""
 ALL_OF_A_KIND = (
-    BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT, RAISED,
+    BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT, RAISED, CLASSES_LOOKED_INTO, SUBCLASSES,
+    PARTIAL_SET,
 )  # fmt: skip
 """What is promoted and is no place, but makes places of much."""
 ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"

@@ -25,6 +25,7 @@ from seriatim_models.explorer.python.accesses import (
 from seriatim_models.explorer.python.called_back import with_lookups
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.class_checks import HOOK, observe_hook
+from seriatim_models.explorer.python.classes import class_made
 from seriatim_models.explorer.python.containers import (
     binary,
     compare,
@@ -92,7 +93,13 @@ def take_hash(kind: Any) -> None:
 
 def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
     """`class name(*bases)`: its objects have stable hashes, unless it says otherwise."""
-    kind = builtins.__build_class__(function, name, *bases, **keywords)
+    ex = now.execution
+    if ex is None or len(ex.heads) < 2:
+        kind = builtins.__build_class__(function, name, *bases, **keywords)
+    else:
+        kind = class_made(
+            ex, bases, 0, lambda: builtins.__build_class__(function, name, *bases, **keywords)
+        )
     if not isinstance(kind, type):
         return kind  # of a metaclass that makes something else
     give_hash(kind)
@@ -103,7 +110,6 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     for special, value in list(vars(kind).items()):
         if special.startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
             type.__setattr__(kind, special, _announcing(getattr(value, "__func__", value)))
-    ex = now.execution
     if ex is not None and HOOK in vars(kind):
         observe_hook(ex, kind)
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):

@@ -563,6 +563,8 @@ def functools_module(ex: PythonExecution) -> types.ModuleType:
         "_compose_mro",
         "_c3_mro",
         "_c3_merge",
+        "update_wrapper",
+        "wraps",
     )
     copy.__dict__.update(
         observed_containers(
@@ -801,7 +803,28 @@ def of_exception(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     return getattr(obj, name)
 
 
-READERS = frozenset(("json", "textwrap", "traceback"))
+def of_view(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`kind.__dict__`, `view.mapping`: a view of the attributes of a class, or of what another view shows."""
+    view = getattr(obj, name)
+    ex.views[id(view)] = (view, ex.views.get(id(obj), (None, obj))[1])
+    return view
+
+
+def flags(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`context.flags` of `decimal`, which each operation of the context sets."""
+    ex.opaque(thread, record_of(ex, obj, site), name, site)
+    accesses.touch_contents(obj, True, site)
+    return getattr(obj, name)
+
+
+def of_partial(ex: PythonExecution, thread: Thread, obj: Any, name: str, site: int) -> Any:
+    """`partial.args` and its like, which only `__setstate__` changes."""
+    if accesses.PARTIAL_SET in ex.search.promoted:
+        accesses.touch_contents(obj, False, site)
+    return getattr(obj, name)
+
+
+READERS = frozenset(("json", "textwrap", "traceback", "base64"))
 """Modules whose functions read what they are given, and keep nothing of it."""
 
 library.members = {
@@ -810,6 +833,9 @@ library.members = {
     accesses.CLOSURE: closure,
     accesses.PROPERTY_OF_C: property_of_c,
     accesses.OF_EXCEPTION: of_exception,
+    accesses.OF_VIEW: of_view,
+    accesses.FLAGS: flags,
+    accesses.OF_PARTIAL: of_partial,
 }
 library.attribute_dict = AttributeDict
 library.plain = lambda value: value.copy() if type(value) is AttributeDict else value

@@ -23,6 +23,7 @@ another thread may come to first in another schedule.
 
 from __future__ import annotations
 
+import array
 import contextvars
 import datetime
 import decimal
@@ -68,6 +69,8 @@ VIEWS = frozenset(
     (types.MappingProxyType, *(type(v) for d in _DICTS for v in (d.keys(), d.values(), d.items())))
 )
 CONTAINERS = (list, dict, set, deque, bytearray)
+BUFFERS = (memoryview, array.array)
+"""Objects of C that hold elements or bytes which C code reads where it is given them."""
 PLAIN = frozenset((*CONTAINERS, defaultdict, OrderedDict))
 """Containers without attributes of their own."""
 HEAP_TYPE = 1 << 9

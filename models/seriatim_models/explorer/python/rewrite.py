@@ -189,7 +189,9 @@ class Rewriter(ast.NodeTransformer):
 
     def maybe_container(self, node: ast.expr) -> bool:
         """Whether an expression's value may be a container, as far as its form tells."""
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda | ast.Compare):
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, bytes)  # which may be compared with a bytearray
+        if isinstance(node, ast.JoinedStr | ast.Lambda | ast.Compare):
             return False
         return not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
@@ -397,6 +399,8 @@ class Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call; what C code does to containers is announced."""
         untouched = isinstance(node.func, ast.Name) and node.func.id in UNTOUCHED_CALLS
+        if untouched and node.func.id == "dir" and node.args:  # type: ignore[attr-defined]
+            untouched = False
         runs_text = untouched and node.func.id in ("eval", "exec") and node.args  # type: ignore[attr-defined]
         function = node.func if untouched else self.visited(node.func)
         node.args = [self.visited(argument) for argument in node.args]

@@ -28,14 +28,17 @@ from seriatim_models.explorer.python import primitives
 from seriatim_models.explorer.python.accesses import (
     ITERATING,
     MARK,
+    get,
     library,
     named,
     no_program,
     now,
 )
+from seriatim_models.explorer.python.callers import site_of_caller
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.hooks import HOOKS
+from seriatim_models.explorer.python.places import OF_EXECUTION, ObjectRecord
 from seriatim_models.explorer.python.primitives import (
     BoundedSemaphore,
     Condition,
@@ -100,8 +103,10 @@ class PythonThread:
                 name = f"{name} ({target.__name__})"
         self._name = str(name)
         parent = ex.heads.get(thread)
-        self._daemon = bool(parent is not None and parent.daemon) if daemon is None else daemon
+        self._daemon = bool(parent is not None and parent._daemon) if daemon is None else daemon
         self._life = Life(ex)
+        self._said = ex.record(object(), "Thread", True)
+        """The places of what others may ask it: its name, whether it is a daemon."""
         self._engine: EngineThread | None = None
         self._initialized = True
 
@@ -157,26 +162,35 @@ class PythonThread:
         return bool(do(ex, thread, IsAlive(self._life)))
 
     def _asked(self) -> None:
-        """What a thread is asked by another is no place: who waits for it in a loop cannot be known to wait."""
+        """Which number a thread has is no place: who waits for it in a loop cannot be known to wait."""
         ex = now.execution
         if ex is not None and ex.current is not self._engine:
             ex.changes(ex.current)
 
+    def _touch(self, what: str, write: bool) -> None:
+        """Announce that its name, or whether it is a daemon, is read or set."""
+        ex = now.execution
+        if ex is not None and (thread := ex.current) is not None:
+            ex.touch(thread, self._said, what, write, site_of_caller())
+
     @property
     def name(self) -> str:
         """Its name."""
-        self._asked()
+        self._touch("name", False)
         return self._name
 
     @name.setter
     def name(self, name: str) -> None:
+        self._touch("name", True)
         self._name = str(name)
 
-    getName = lambda self: self._name  # noqa: E731, N815 - the library's old name
+    def getName(self) -> str:  # noqa: N802
+        """The old way to ask for it."""
+        return self.name
 
     def setName(self, name: str) -> None:  # noqa: N802
         """The old way to name it."""
-        self._name = name
+        self.name = name
 
     @property
     def ident(self) -> int | None:
@@ -189,17 +203,19 @@ class PythonThread:
     @property
     def daemon(self) -> bool:
         """Whether the program may end while it still waits."""
+        self._touch("daemon", False)
         return self._daemon
 
     @daemon.setter
     def daemon(self, daemon: bool) -> None:
         if self._engine is not None:
             raise RuntimeError("cannot set daemon status of active thread")
+        self._touch("daemon", True)
         self._daemon = daemon
 
     def isDaemon(self) -> bool:  # noqa: N802
         """The old way to ask."""
-        return self._daemon
+        return self.daemon
 
     def setDaemon(self, daemon: bool) -> None:  # noqa: N802
         """The old way to set it."""
@@ -248,15 +264,14 @@ def run_to_the_end(
     except BaseException as error:
         if ex.closing:
             raise
-        hook = ex.modules["threading"].excepthook
+        main = isinstance(ex.heads.get(thread), MainThread)  # what fails there has failed
+        hook = ignored_exception if main else get(ex.modules["threading"], "excepthook", 0)
         if hook is ignored_exception:
             ex.search.traceback = user_traceback(error)
             ex.failed(thread, error)
         else:
-            hook(types.SimpleNamespace(
-                exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__,
-                thread=ex.heads.get(thread),
-            ))  # fmt: skip
+            said = (type(error), error, error.__traceback__, ex.heads.get(thread))
+            call(hook, 0, threading.ExceptHookArgs(said))
     if not ex.closing:
         do(ex, thread, EndOfThread(life))
 
@@ -367,7 +382,7 @@ OWN: dict[str, Any] = {
     "_register_atexit": lambda function, *a, **k: here()[0].at_exit.append(lambda: function(*a, **k)),
     "stack_size": lambda size=0: 0, "settrace": lambda function: None, "setprofile": lambda function: None,
     "_time": monotonic, "_RLock": RLock, "_PyRLock": RLock, "_CRLock": RLock,
-    "ExceptHookArgs": types.SimpleNamespace,
+    "ExceptHookArgs": threading.ExceptHookArgs,
 }  # fmt: skip
 """What is in `threading` besides `KEPT`."""
 
@@ -378,6 +393,10 @@ def threading_module(ex: PythonExecution) -> types.ModuleType:
     kept = library_classes()
     module.__dict__.update(
         OWN, __all__=list(threading.__all__), **{name: kept[name] for name in KEPT}
+    )
+    # What a program sets as its `excepthook` is a global as that of an observed module.
+    module.__dict__[MODULE_TOKEN] = ObjectRecord(
+        module, "global threading", OF_EXECUTION, 6, True, None
     )
     return module
 
