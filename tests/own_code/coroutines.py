@@ -140,6 +140,29 @@ async def in_a_thread() -> None:
     assert await asyncio.to_thread(lambda: 3) == 3
 
 
+def two_loops() -> None:
+    lock = asyncio.Lock()
+
+    async def hold() -> None:
+        async with lock:
+            await asyncio.sleep(1)
+
+    async def both() -> None:
+        await asyncio.gather(hold(), hold())
+
+    threads = [threading.Thread(target=lambda: asyncio.run(both())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+async def both_in_threads() -> None:
+    found: list[int] = []
+    await asyncio.gather(asyncio.to_thread(found.append, 1), asyncio.to_thread(found.append, 2))
+    assert sorted(found) == [1, 2]
+
+
 def two_runs() -> None:
     number = contextvars.ContextVar("number", default=0)
 

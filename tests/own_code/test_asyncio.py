@@ -43,6 +43,20 @@ def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
     assert traces is None or result.traces == traces
 
 
+def test_what_goes_through_the_queue_of_a_loop_is_no_place_if_that_is_one() -> None:
+    result = check(coroutines.both_in_threads, max_executions=40)
+    assert [race.place for race in result.races if "Handle" in race.place] == []
+    assert any(race.place.startswith("deque of base_events") for race in result.races)
+
+
+def test_loops_of_two_threads_leave_no_coroutine_that_nobody_awaits(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    check(coroutines.two_loops, max_executions=40)
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_known_mistakes_of_asyncio_are_found() -> None:
     """gh-90155 as a program of our own, gh-112202 in the interpreter that runs, if it is older than 3.13."""
     lost = check(coroutines.gate_that_loses_a_wakeup)

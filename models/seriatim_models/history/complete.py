@@ -787,7 +787,12 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
         new: dict[str, object]
-        if self._no_tags or not channel.used or event.ev not in _TRAFFIC or 0 in (event.ch, event.dtag):
+        if (
+            self._no_tags
+            or not channel.used
+            or event.ev not in _TRAFFIC
+            or 0 in (event.ch, event.dtag)
+        ):
             self._look_for_ids(event, channel)
         match event.ev:
             case "deliver" if event.m:

@@ -151,7 +151,10 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
     ex = now.execution
     kind = type(function)
     if ex is None or ex.current is None:
-        return None if _logs(function, kind, args) else function(*args, **kwargs)
+        result = None if _logs(function, kind, args) else function(*args, **kwargs)
+        if ex is not None and ex.closing and type(result) is types.CoroutineType:
+            ex.coroutines.append((result, site))  # of a `finally`: nobody will await it
+        return result
     if kind is types.FunctionType or kind is types.MethodType:
         code = function if kind is types.FunctionType else function.__func__
         if isinstance(code, C_METHODS):

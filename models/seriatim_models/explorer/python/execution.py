@@ -150,7 +150,18 @@ class Search:
             found.clear()
 
     def promote(self) -> None:
-        """Take over what was found, and forget what only the last round saw."""
+        """Take over what was found, and forget what only the last round saw.
+
+        Of races inside the library beside asyncio only the first is: handles that race because the queue which they
+        go through was no place yet need not be places themselves.
+        """
+        if BESIDE_THREADS in self.promoted:
+            inside = [
+                place for place, race in self.found.items()
+                if race.second and of_library(race.first) and of_library(race.second)
+            ]  # fmt: skip
+            for place in inside[1:]:
+                del self.found[place]
         self.promoted.update(self.found)
         self.found.clear()
         self.unseen.clear()
