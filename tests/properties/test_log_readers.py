@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -144,6 +145,25 @@ def test_a_member_that_may_have_lost_its_partition_may_go_back() -> None:
     assert go_back(0, to=0) is not Verdict.VIOLATED
     assert go_back(0, ("a", 0), to=0) is Verdict.VIOLATED
     assert go_back(None, to=0) is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("to", "begun", "right"), [(1, False, True), (2, False, False), (1, True, False)]
+)
+def test_a_member_that_may_have_lost_its_partition_after_a_seek_may_go_on_from_the_commit(
+    to: int, begun: bool, right: bool
+) -> None:
+    """Its group had not heard of it for a while, and assigned it the partition anew."""
+    event = partial(Event, q="q", part=0, conn="a", ctag="g")
+    events = [Event(i=n, ev="publish", q="q", m=f"m{n}", pos=n, part=0) for n in range(3)]
+    events += [event(i=3, ev="consume")] if begun else []
+    events += [
+        event(i=4, ev="deliver", m="m0", pos=0),
+        event(i=5, ev="commit", pos=1, args={"committed": "next"}),
+        event(i=6, ev="seek", pos=0, args={"committed": "next"}),
+        event(i=7, ev="deliver", m=f"m{to}", pos=to),
+    ]
+    assert (LogReader().check(list(complete(events))).verdict is not Verdict.VIOLATED) is right
 
 
 def test_p4_after_a_seek_nothing_is_known_to_be_first() -> None:

@@ -494,6 +494,19 @@ def test_what_was_given_five_times_may_have_been_parked(times: int, lost: bool) 
     assert (judged("P1", r).verdict is Verdict.VIOLATED) is lost
 
 
+@pytest.mark.parametrize("unseen", [False, True])
+def test_a_message_that_nobody_saw_may_have_been_parked_after_polls_of_unknown_outcome(
+    unseen: bool,
+) -> None:
+    """SQS with a redrive policy that is not declared: whose answers were lost held it as often as that allows."""
+    r = Recording()
+    r.publish("m1")
+    if unseen:
+        r.add("get", "info", op=7, q="q", proc="w0")
+    empty(r)
+    assert (judged("P1", r).verdict is Verdict.VIOLATED) is not unseen
+
+
 @pytest.mark.parametrize(
     "what",
     [{"attempt": 5}, {"unseen": True}, {}],

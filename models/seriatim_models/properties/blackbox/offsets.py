@@ -683,11 +683,11 @@ class LogReader(SequentialProperty[Logs]):
         """Judge the first delivery after a seek."""
         assert event.pos is not None
         assert sought.pos is not None
-        done = sought.pos if event.pos > sought.pos else sought.pos - 1
+        done = _done_before(sought) if event.pos > sought.pos else sought.pos - 1
         if self._may_resume(state, topic, reader, done, event):
             tally.untestable += 1
         else:
-            self._after(tally, topic, sought, min(done, _done_before(sought)), event, failed)
+            self._after(tally, topic, sought, done, event, failed)
 
     def _may_resume(
         self, state: Logs, topic: PartitionState, reader: ReaderState, last: int, event: Event
