@@ -494,6 +494,27 @@ def test_what_was_given_five_times_may_have_been_parked(times: int, lost: bool) 
     assert (judged("P1", r).verdict is Verdict.VIOLATED) is lost
 
 
+@pytest.mark.parametrize("back", [True, False], ids=["another connection", "the same"])
+def test_an_answer_to_a_connection_says_nothing_of_one_of_that_name_before(back: bool) -> None:
+    """Its drop is seen late, when the broker has given what it had to another one; then it connects again."""
+    r = Recording()
+
+    def asks(conn: str, op: int) -> None:
+        for ph in ("invoke", "ok"):
+            r.add("consume", ph, op=op, q="q", conn=conn, ctag=f"of {conn}")
+
+    r.publish("m1")
+    asks("c", 1)
+    asks("d", 2)
+    r.add("deliver", q="q", m="m1", conn="c", ctag="of c")
+    r.add("deliver", q="q", m="m1", conn="d", ctag="of d")
+    if back:
+        r.add("conn_drop", conn="c")
+    asks("c", 3)
+    asks("d", 4)
+    assert (judged("P2", r).verdict is Verdict.VIOLATED) is not back
+
+
 @pytest.mark.parametrize("unseen", [False, True])
 def test_a_message_that_nobody_saw_may_have_been_parked_after_polls_of_unknown_outcome(
     unseen: bool,

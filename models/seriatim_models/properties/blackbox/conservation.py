@@ -480,11 +480,11 @@ class Conservation(LifecycleProperty):
             )
             return in_order([suspect.before, settled, after, *shown, *faults, *kept])
         took_effect = settled.event.ev in ACQUIRES or settled.event.lvl in EXACT or _own(suspect)
-        effect = [] if took_effect else summary.sessions.proof(settled.by)
+        effect = [] if took_effect else summary.sessions.proof(settled.by, settled.pos)
         if (answer := summary.confirmed.get(command(settled.event))) and not took_effect:
             effect.append(answer)
         if not _own(suspect):
-            effect += summary.proof_that_there(settled.by, suspect.after.event)
+            effect += summary.proof_that_there(settled.by, settled.pos, suspect.after.event)
         kept = summary.proof_that_kept(suspect.after, suspect.before)
         return in_order([suspect.before, settled, suspect.after, *effect, *kept])
 

@@ -181,7 +181,7 @@ class Doubts(msgspec.Struct):
             return True
         if not self._answers_count(by, doubt) and not (doubt.silent and doubt.lvl not in EXACT):
             return self._lasts(by, doubt)
-        at = sessions.last_sign(by)
+        at = sessions.last_sign(by, doubt.pos)
         if doubt.after is None:
             return at >= doubt.pos
         return at >= 0 and self.times.get(at, doubt.after) > doubt.after
@@ -206,7 +206,7 @@ class Doubts(msgspec.Struct):
         if doubt.since is not None and self.sessions.over(by, doubt.since):
             return []
         if self._answers_count(by, doubt):
-            return list(self.sessions.sign_of_life(by) or ())
+            return list(self.sessions.sign_of_life(by, doubt.pos) or ())
         at = doubt.pos
         settled = [PlacedEvent(at + n, e) for n, e in enumerate(doubt.settled.get(by, ()), 1)]
-        return settled or self.sessions.proof(by, doubt.lvl)
+        return settled or self.sessions.proof(by, doubt.pos, doubt.lvl)

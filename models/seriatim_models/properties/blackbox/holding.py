@@ -100,7 +100,7 @@ class OneHolder(LifecycleProperty):
                 open_ += 1
             else:
                 kept = summary.proof_that_kept(before, after)
-                kept += summary.proof_that_there(before.by, after.event)
+                kept += summary.proof_that_there(before.by, after.pos, after.event)
                 kept += summary.proof_that_kept(after, before)
                 violations.append((suspect.why, in_order([before, after, *kept])))
         return Finding.of(

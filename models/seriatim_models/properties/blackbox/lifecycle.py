@@ -277,11 +277,11 @@ class Lifecycles(msgspec.Struct):
         redelivered; only an answer to a call that was begun after position `at` denies it.
         """
         has_session = again.lvl not in EXACT and (by.ch is not None or bool(by.conn))
-        return has_session and first(again) is False and self.sessions.last_sign(by) < at
+        return has_session and first(again) is False and self.sessions.last_sign(by, at) < at
 
-    def proof_that_there(self, by: Holder, again: Event) -> list[PlacedEvent]:
+    def proof_that_there(self, by: Holder, at: int, again: Event) -> list[PlacedEvent]:
         """The call and its answer by which it is known that `may_be_gone` is false, if it is known by that."""
-        return self.sessions.proof(by, again.lvl) if first(again) is False else []
+        return self.sessions.proof(by, at, again.lvl) if first(again) is False else []
 
     def anew(self, first: Step, second: Step) -> bool:
         """Whether the channel of two acquisitions may have been opened anew between them: its tags did not rise, and
@@ -325,7 +325,8 @@ class Lifecycles(msgspec.Struct):
             return [opening] if opening else []
         if _ordered(second, first) or first.event.autoack or _same_channel(first, second):
             return []
-        return self.sessions.proof(first.by, first.event.lvl) or self.settled_after(first, second)
+        shown = self.sessions.proof(first.by, second.pos, first.event.lvl)
+        return shown or self.settled_after(first, second)
 
     def may_die(self, settled: Step) -> bool:
         """Whether a command that refused a message may have sent it elsewhere, from where it may come back."""
@@ -357,7 +358,7 @@ class Lifecycles(msgspec.Struct):
             return False
         # That the message is marked says that somebody had it: who gives no sign of life may have been killed.
         named = by.ch is not None or bool(by.conn)
-        silent = named and self.sessions.last_sign(by) < first.pos
+        silent = named and self.sessions.last_sign(by, first.pos) < first.pos
         return silent or not self.sessions.lasts(by, first.pos, first.event.lvl)
 
     def copied(self, event: Event) -> bool:

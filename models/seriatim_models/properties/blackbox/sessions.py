@@ -188,6 +188,8 @@ class Sessions(msgspec.Struct):
     """Where they were answered, in the order of the calls."""
     lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
     """Of channels and connections: the latest call that was answered, and its answer; see `settle`."""
+    early_lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]] = {}
+    """Of connections that ended, the same of calls begun before: later ones are of another connection of that name."""
     refused: set[Holder] = set()
     """Channels and connections that the broker closed, for a reason that was recorded."""
     kinds: CallKinds = msgspec.field(default_factory=CallKinds)
@@ -256,7 +258,7 @@ class Sessions(msgspec.Struct):
 
     def settle(self) -> None:
         """Work out the signs of life, when all calls and answers are known."""
-        self.lives = {}
+        self.lives, self.early_lives = {}, {}
         self.channels_end = any(name.ch is not None for name in self.ends)
         before = (by._replace(gen=(by.gen or 0) - 1) for by in self.reopened)
         self.omits = any(self._replaced(by) for by in before)
@@ -274,9 +276,10 @@ class Sessions(msgspec.Struct):
             calls = self.calls.get(key, [])
             # An answer whose call was not seen would shift all others: then the latest calls are not believed.
             for call, answer in zip(calls, answers[-len(calls) :] if calls else [], strict=False):
-                known = self.lives.get(key.by)
-                if call.pos < answer.pos and (known is None or known[0].pos < call.pos):
-                    self.lives[key.by] = call, answer
+                if call.pos < answer.pos:
+                    _latest(self.lives, key.by, call, answer)
+                    if call.pos <= self._ended_at(key.by):
+                        _latest(self.early_lives, key.by, call, answer)
 
     def sign_before(self, by: Holder, at: int) -> bool:
         """Whether a sign of a holder's end was recorded before a position."""
@@ -290,7 +293,7 @@ class Sessions(msgspec.Struct):
         known to have polled.
         """
         if self.answers_count(by, lvl):
-            return self.last_sign(by) >= at
+            return self.last_sign(by, at) >= at
         if lvl in EXACT:
             return not self.sign_before(by, at) and not self.omits
         return (
@@ -340,18 +343,29 @@ class Sessions(msgspec.Struct):
             and (called or (by.ch is not None and (bool(self.ends) or self.omits)))
         )
 
-    def last_sign(self, by: Holder) -> int:
-        """The latest position at which a holder's session was certainly there; -1 if none is known."""
-        sign = self.sign_of_life(by)
+    def _ended_at(self, name: Holder) -> int:
+        """Where the first sign of a connection's end is; -1 if there is none, or it is a channel."""
+        end = self.ends.get(name) if name.ch is None else None
+        return -1 if end is None else end.pos
+
+    def _life(self, name: Holder, at: int) -> tuple[PlacedEvent, PlacedEvent] | None:
+        """The latest call that was answered to a channel or connection that was there at a position."""
+        sign = self.lives.get(name)
+        another = sign is not None and at <= self._ended_at(name) < sign[0].pos
+        return self.early_lives.get(name) if another else sign
+
+    def last_sign(self, by: Holder, at: int) -> int:
+        """Until where a holder's session that was there at a position certainly was; -1 if that is not known."""
+        sign = self.sign_of_life(by, at)
         return sign[0].pos if sign else -1
 
-    def sign_of_life(self, by: Holder) -> tuple[PlacedEvent, PlacedEvent] | None:
-        """The latest call of a holder's session that was answered, and its answer."""
-        own = self.lives.get(by)
+    def sign_of_life(self, by: Holder, at: int) -> tuple[PlacedEvent, PlacedEvent] | None:
+        """The latest call of a holder's session, which was there at a position, that was answered, and its answer."""
+        own = self._life(by, at)
         # Of a channel that ended by itself before the connection's answers say nothing; nor of one that did not answer,
         # nor where no channel's end is recorded, unless the call names the channel.
         over = by in self.ends or self._replaced(by)
-        of_connection = None if over else self.lives.get(connection(by))
+        of_connection = None if over else self._life(connection(by), at)
         if of_connection is not None and not self.channels_end:
             of_connection = of_connection if of_connection[0].event.ch == by.ch else None
         if of_connection is not None and self.stuck.get(by, NEVER_STUCK) < of_connection[0].pos:
@@ -359,10 +373,10 @@ class Sessions(msgspec.Struct):
         signs = [sign for sign in (own, of_connection) if sign is not None]
         return max(signs, key=lambda sign: sign[0].pos, default=None)
 
-    def proof(self, by: Holder, lvl: str = "") -> list[PlacedEvent]:
+    def proof(self, by: Holder, at: int, lvl: str = "") -> list[PlacedEvent]:
         """The call and the answer, or the poll, by which a holder that `lasts` is known to, if it is known by one."""
         if self.answers_count(by, lvl):
-            return list(self.sign_of_life(by) or ())
+            return list(self.sign_of_life(by, at) or ())
         if by.ch is not None or lvl in EXACT:
             return []
         return list(self.polls.answered.get(connection(by), ()))
@@ -377,6 +391,18 @@ class Sessions(msgspec.Struct):
             (end := self.ends.get(name)) is not None and end.done is not None and end.done < at
             for name in (by, connection(by))
         )
+
+
+def _latest(
+    lives: dict[Holder, tuple[PlacedEvent, PlacedEvent]],
+    by: Holder,
+    call: PlacedEvent,
+    answer: PlacedEvent,
+) -> None:
+    """Keep a call that was answered if it is the latest one of its session."""
+    known = lives.get(by)
+    if known is None or known[0].pos < call.pos:
+        lives[by] = call, answer
 
 
 def earliest(one: Mapping[Name, int], other: Mapping[Name, int]) -> dict[Name, int]:
