@@ -261,6 +261,13 @@ def test_each_hint_has_a_recording_that_shows_it() -> None:
     )
     found |= ids(event(0, "deliver", q="q", conn="a", ch=1, ctag="t", dtag=0, m="m0"))
     found |= ids(*with_gaps([event(0, "publish", q="q", m="m0")], ["nack"]))
+    of_one_tag = ("ch_open", "consume", "ch_close", "ch_open", "consume")
+    found |= ids(
+        *(
+            event(n, ev, conn="a", ch=1, ctag="t" if ev == "consume" else "")
+            for n, ev in enumerate(of_one_tag)
+        )
+    )
     assert set(found) == set(SENTENCES)
 
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from seriatim_models.history import Event
-from seriatim_models.history.order import MOST_WAITING, WAITS, RecordersOfFile, StampOrder, ranked
+from seriatim_models.history.order import (
+    ANY_LATER,
+    MOST_WAITING,
+    WAITS,
+    RecordersOfFile,
+    StampOrder,
+    ranked,
+)
 
 
 def ordered(*events: Event) -> list[int]:
@@ -75,6 +82,7 @@ def test_a_line_without_a_stamp_happened_between_those_beside_it() -> None:
         *((1, 0), (2, 10), (3, 10), (4, 30), (5, 30), (6, 30)),
         (7, 30),  # what follows it has no stamp
     ]
+    assert [e.t_hi for e in out] == [*6 * (None,), ANY_LATER]  # so that it may be of any time since
 
 
 def test_lines_before_the_first_stamp_wait_for_it_unless_there_may_be_none() -> None:

@@ -29,6 +29,8 @@ set_ = msgspec.structs.replace
 
 WAITS = 10_000_000
 """How long a line may wait to be written, in ns: threads wait for a lock, or their turn on a processor, not longer."""
+ANY_LATER = 2**62
+"""When something happened at the latest, in ns, of which only the beginning of the time is known."""
 MOST_WAITING = 1024
 """Lines that may be written while one waits."""
 
@@ -94,9 +96,11 @@ class _Line(NamedTuple):
     t: int
     event: Event
 
-    def by(self, t: int) -> _Line:
-        """With a stamp, if it has none yet: it happened by then."""
-        return self if self.event.t is not None else self._replace(event=set_(self.event, t=t))
+    def by(self, t: int, until: int | None = None) -> _Line:
+        """With a stamp, if it has none yet: it happened by then, or by `until`."""
+        if self.event.t is not None:
+            return self
+        return self._replace(event=set_(self.event, t=t, t_hi=until))
 
 
 def _unordered(lines: Iterable[_Line]) -> Iterator[Event]:
@@ -160,15 +164,15 @@ class StampOrder(msgspec.Struct):
         self._leading.append(event)
         return ()
 
-    def _stamp(self, t: int) -> None:
-        """What waits without a stamp happened by the one of a line that follows."""
+    def _stamp(self, t: int, until: int | None = None) -> None:
+        """What waits without a stamp happened by the one of a line that follows, or by `until` if none does."""
         if self._unstamped:
-            self._lines = [line.by(t) for line in self._lines]
+            self._lines = [line.by(t, until) for line in self._lines]
             self._unstamped = False
 
     def _ready(self, until: int) -> list[Event]:
         if len(self._lines) > 2 * MOST_WAITING and self._newest is not None:
-            self._stamp(self._newest)
+            self._stamp(self._newest, ANY_LATER)
         if self.waits:
             self._lines.sort(key=itemgetter(0))
         n = max(0, len(self._lines) - MOST_WAITING)
@@ -185,5 +189,5 @@ class StampOrder(msgspec.Struct):
         if self._newest is None:
             leading, self._leading = self._leading, []
             return leading
-        self._stamp(self._newest)
+        self._stamp(self._newest, ANY_LATER)
         return self._ready(self._newest + 1)
