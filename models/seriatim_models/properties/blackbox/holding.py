@@ -248,7 +248,7 @@ class RedeliveredFlag(LifecycleProperty):
             return False
         q = first.event.q
         sessions = summary.sessions
-        if any(under_way(end, sent, first.pos) for end in sessions.ends.values()):
+        if any(under_way(end, sent, first.pos) for end in sessions.all_ends()):
             return True
         if any(
             under_way(end, sent, first.pos) for end in sessions.cancels.values() if end.q in (q, "")

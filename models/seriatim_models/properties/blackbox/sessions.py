@@ -18,7 +18,7 @@ Workers without channel and connection have no session: they hold until they set
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -68,6 +68,11 @@ class End(msgspec.Struct, array_like=True, gc=False):
     """The consumer's queue, for the end of a consumer."""
     event: Event | None = None
     """The confirmation."""
+
+    def moved(self, shift: int) -> End:
+        """The same in a history that has so many events before."""
+        done = None if self.done is None else self.done + shift
+        return End(self.pos + shift, self.asked, done, self.q, self.event)
 
 
 class CallKey(NamedTuple):
@@ -181,6 +186,8 @@ class Sessions(msgspec.Struct):
 
     ends: dict[Holder, End] = {}
     """Of channels and of connections, see `end_of`."""
+    later_ends: dict[Holder, list[End]] = {}
+    """Of connections whose name was used again, the ends behind the first that was confirmed."""
     cancels: dict[ConsumerKey, End] = {}
     calls: dict[CallKey, list[PlacedEvent]] = {}
     """Where calls began."""
@@ -233,9 +240,27 @@ class Sessions(msgspec.Struct):
     def add_end(self, pos: int, event: Event) -> None:
         """Take in the end of a channel, a connection or a consumer; other events say nothing."""
         if event.ev in ENDS:
-            join_end(self.ends, end_of(event), _sign(pos, event))
+            self._add_end(end_of(event), _sign(pos, event))
         elif event.ev == "cancel":
             join_end(self.cancels, consumer(event), _sign(pos, event))
+
+    def _add_end(self, name: Holder, sign: End) -> None:
+        """Take in a sign of an end: of the one that is under way, or of the next connection of that name."""
+        known = self.ends.get(name)
+        if name.ch is not None or known is None or known.done is None:
+            join_end(self.ends, name, sign)
+            return
+        later = self.later_ends.setdefault(name, [])
+        if later and later[-1].done is None:
+            join_sign(later[-1], sign)
+        else:
+            later.append(sign)
+
+    def all_ends(self) -> Iterator[End]:
+        """Those of channels and of connections, also of connections whose name was used again."""
+        yield from self.ends.values()
+        for later in self.later_ends.values():
+            yield from later
 
     def join(self, right: Sessions, shift: int) -> None:
         """Add the chunk that follows after `shift` events."""
@@ -253,8 +278,13 @@ class Sessions(msgspec.Struct):
             self.opens.setdefault(conn, PlacedEvent(opening.pos + shift, opening.event))
         self.kinds.join(right.kinds)
         self.polls.join(right.polls, shift)
-        _join_ends(self.ends, right.ends, shift)
-        _join_ends(self.cancels, right.cancels, shift)
+        for name, end in right.ends.items():
+            self._add_end(name, end.moved(shift))
+        for name, later in right.later_ends.items():
+            for end in later:
+                self._add_end(name, end.moved(shift))
+        for consumed, end in right.cancels.items():
+            join_end(self.cancels, consumed, end.moved(shift))
 
     def settle(self) -> None:
         """Work out the signs of life, when all calls and answers are known."""
@@ -386,11 +416,17 @@ class Sessions(msgspec.Struct):
         return self.lasts(by, at)
 
     def over(self, by: Holder, at: int) -> bool:
-        """Whether a holder's end was confirmed before a position."""
-        return any(
-            (end := self.ends.get(name)) is not None and end.done is not None and end.done < at
-            for name in (by, connection(by))
-        )
+        """Whether a holder's end was confirmed before a position, and it was not there later: on a connection of the
+        same name it would be another one's end.
+        """
+        own = self.ends.get(by) if by.ch is not None else None
+        if own is not None and own.done is not None and own.done < at:
+            return True
+        name = connection(by)
+        life = self.lives.get(by if by.ch is not None else name)
+        since = -1 if life is None else life[0].pos
+        ends = [e for e in (self.ends.get(name), *self.later_ends.get(name, ())) if e is not None]
+        return any(e.done is not None and since <= e.done < at for e in ends)
 
 
 def _latest(
@@ -425,16 +461,13 @@ def _sign(pos: int, event: Event) -> End:
     return End(pos, whole or asked, done, q, event if done is not None else None)
 
 
-def _join_ends(mine: dict[Name, End], more: Mapping[Name, End], shift: int) -> None:
-    """Join the ends of the chunk that follows after `shift` events."""
-    for name, end in more.items():
-        done = None if end.done is None else end.done + shift
-        join_end(mine, name, End(end.pos + shift, end.asked, done, end.q, end.event))
-
-
 def join_end(signs: dict[Name, End], name: Name, sign: End) -> None:
     """Join a sign of an end to those before it."""
-    known = signs.setdefault(name, sign)
+    join_sign(signs.setdefault(name, sign), sign)
+
+
+def join_sign(known: End, sign: End) -> None:
+    """Join a sign of an end to that end; to itself it adds nothing."""
     if sign.event is not None and sign.event.err:
         known.asked = known.asked and sign.asked
     if known.done is None:

@@ -507,7 +507,7 @@ class Prefilter:
         """
         out = np.zeros(len(wanted), np.bool_)
         if wanted.any():
-            ends = self._kept.sessions.ends.values()
+            ends = [*self._kept.sessions.all_ends()]
             begun = np.sort(np.array([end.pos for end in ends], np.int64))
             done = np.sort(np.array([end.done for end in ends if end.done is not None], np.int64))
             out[wanted] = np.searchsorted(begun, before[wanted], "right") > np.searchsorted(
