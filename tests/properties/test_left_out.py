@@ -410,11 +410,14 @@ def test_a_right_system_is_not_reported_for_what_was_taken_after_a_recorder_stop
     assert not stopped(300_273)
 
 
+@pytest.mark.parametrize("opens", ["ch_open", "conn_open"])
 @pytest.mark.parametrize("shown", [None, "publish", "ch_close"])
-def test_who_only_opened_a_channel_may_have_taken_what_is_gone(shown: str | None) -> None:
+def test_who_only_opened_a_channel_may_have_taken_what_is_gone(
+    shown: str | None, opens: str
+) -> None:
     """His recorder was killed behind the opening; where it wrote down what he does, or his end, the message is lost."""
     r = Recording()
-    r.add("ch_open", "ok", conn="k", ch=1, rec="second")
+    r.add(opens, "ok", conn="k", ch=1 if opens == "ch_open" else None, rec="second")
     if shown is not None:
         r.add(shown, "ok", conn="k", ch=1, rec="second", m="m1" if shown == "publish" else "")
     for ph in ("invoke", "ok"):
@@ -442,6 +445,24 @@ def test_what_a_killed_recorder_did_not_see_taken_is_not_lost(goes_on: bool) -> 
             r.add("get", ph, q="q", proc="w", op=99, rec="second")
     lost = BY_ID["P1"].check(list(complete(r.events)))
     assert (lost.verdict is Verdict.VIOLATED) is goes_on
+
+
+@pytest.mark.parametrize("shown", ["ack", "reject", "redelivered", ""])
+def test_what_shows_a_log_that_is_read_one_by_one(shown: str) -> None:
+    """A share group of Kafka: whatever settles a message, or a delivery that says itself that it comes again."""
+    r = Recording("broker")
+    for n in range(3):
+        r.add("publish", m=f"m{n}", q="q", part=0, pos=n, proc="p")
+    for n in (0, 1, 2):
+        r.add("deliver", m=f"m{n}", q="q", part=0, pos=n, ctag="w", proc="w")
+    if shown in ("ack", "reject"):
+        refuses: dict[str, Any] = {"requeue": False} if shown == "reject" else {}
+        r.add(shown, m="m2", q="q", part=0, ctag="w", proc="w", **refuses)
+    if shown == "reject":
+        r.add("deliver", m="m2", q="q", part=0, pos=2, ctag="w", proc="w")
+    again: dict[str, Any] = {"redelivered": True} if shown == "redelivered" else {}
+    r.add("deliver", m="m1", q="q", part=0, pos=1, ctag="w", proc="w", **again)
+    assert (BY_ID["P15"].check(list(complete(r.events))).verdict is Verdict.VIOLATED) is (not shown)
 
 
 @pytest.mark.parametrize("ends", ["", "conn_close"])

@@ -515,6 +515,44 @@ def test_an_answer_to_a_connection_says_nothing_of_one_of_that_name_before(back:
     assert (judged("P2", r).verdict is Verdict.VIOLATED) is not back
 
 
+@pytest.mark.parametrize("again", [True, False], ids=["used again", "closed once"])
+def test_a_connection_whose_name_was_used_again_may_have_been_given_more_before_each_end(
+    again: bool,
+) -> None:
+    """What was on its way to it when it was closed for the second time comes marked as redelivered."""
+    r = Recording()
+
+    def calls(conn: str, op: int, *names: str) -> None:
+        for n, ev in enumerate(names):
+            more = {"q": "q", "ctag": f"t{op}"} if ev == "consume" else {}
+            for ph in ("invoke", "ok"):
+                whole = ev.startswith("conn")
+                r.add(ev, ph, op=op + n, conn=conn, ch=None if whole else 1, **more)
+
+    calls("c", 10, "ch_open", "consume", "conn_close")
+    r.publish("m1")
+    if again:
+        calls("c", 20, "ch_open", "consume", "conn_close")
+    calls("d", 30, "ch_open", "consume")
+    r.add("deliver", q="q", m="m1", conn="d", ch=1, ctag="t30", dtag=1, redelivered=True)
+    calls("d", 40, "qos")
+    assert (judged("P3", r).verdict is Verdict.VIOLATED) is not again
+
+
+@pytest.mark.parametrize("named", ["m1", "m2"])
+def test_what_a_client_puts_back_unseen_it_had_been_given(named: str) -> None:
+    """Pulsar's client puts back, too, what waits for its callback: what comes then is not handed out first."""
+    r = Recording()
+    for m in ("m1", "m2"):
+        r.publish(m)
+    r.add("consume", "ok", q="q", conn="c", ctag="t", autoack=False)
+    if named == "m1":
+        r.add("nack", q="q", ms=["m1"], requeue=True, conn="c", ctag="t")
+    for m in ("m2", "m1"):
+        r.add("deliver", q="q", m=m, conn="c", ctag="t")
+    assert (judged("P4", r).verdict is Verdict.VIOLATED) is (named != "m1")
+
+
 @pytest.mark.parametrize("unseen", [False, True])
 def test_a_message_that_nobody_saw_may_have_been_parked_after_polls_of_unknown_outcome(
     unseen: bool,

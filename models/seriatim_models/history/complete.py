@@ -384,10 +384,13 @@ class _Messages(msgspec.Struct, ForgetsOldest):
         """Whether several messages of that name may be there, in whatever queues."""
         return len(self._known.get(m, {})) > 1 or m in self._acked
 
-    def release(self, m: str, q: str, since: int | None) -> None:
-        """A message goes back to its queue."""
+    def put_back(self, m: str, q: str, since: int | None) -> None:
+        """A message goes back to its queue, perhaps unseen: what was on its way to a client's callback."""
         known = self.find(m, q)
-        if known is None or since is None:
+        if known is None:
+            return
+        known.taken = True
+        if since is None:
             return
         if known.q != q:
             known = self._known[m][q] = known.also_in(q)
@@ -1232,8 +1235,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 self._messages.ack(m, q, event.lvl in EXACT)
             elif event.requeue is False:
                 self._messages.die(m, q)
-            elif event.t_hi is not None:
-                self._messages.release(m, q, event.t)
+            else:
+                self._messages.put_back(m, q, None if event.t_hi is None else event.t)
         dies = event.ev != "ack" and event.requeue is False
         dies = dies and any(self._leads_on(q) for _, q in messages)
         return {"dead": True} if dies else {}

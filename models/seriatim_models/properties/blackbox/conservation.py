@@ -214,7 +214,7 @@ class Conservation(LifecycleProperty):
     rests_on = ""
     case = "a delivery in a history that records publishes, or a confirmed message whose queue is seen empty at the end"
     scope = "message"
-    reads = LifecycleProperty.reads | {"note", "consume", "declare", "delete", "purge"}
+    reads = LifecycleProperty.reads | {"note", "consume", "declare", "delete", "purge", "conn_open"}
     summary_type = ConservationSummary
     options = frozenset({"again"})
 

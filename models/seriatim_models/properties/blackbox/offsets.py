@@ -530,6 +530,7 @@ class LogReader(SequentialProperty[Logs]):
                 reader.sought[member(event)] = self._declared(event)
             reader.committed, reader.asked, reader.seeks = None, None, True
         elif event.ev in ("nack", "reject"):
+            state.acked[event.q] = None
             reader.failed = True
         elif event.pos is not None and acquires(event):
             if event.gen != UNKNOWN_GEN:
@@ -561,7 +562,11 @@ class LogReader(SequentialProperty[Logs]):
         reader.shared.pop(by, None)
         reader.shared.update((other, None) for other in reader.sessions if other != by)
         # What says itself that it comes again is no step back, and its reader goes on from where it was.
-        again = (event.attempt or 0) > 1 and last is not None and pos < (last.pos or 0)
+        again = (
+            ((event.attempt or 0) > 1 or event.redelivered is True)
+            and last is not None
+            and pos < (last.pos or 0)
+        )
         reader.sessions[by] = last if again and last is not None else event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False

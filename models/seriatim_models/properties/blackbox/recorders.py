@@ -9,7 +9,7 @@ import msgspec
 
 from seriatim_models.history.event import Event
 
-OPENS = "ch_open"
+OPENS = frozenset({"conn_open", "ch_open"})
 SHOWS = frozenset({"publish", "consume", "get", "note", "ch_close", "conn_close", "conn_drop"})
 """Events by which it is known what a recorder's client does, or that it did nothing."""
 GIVES = frozenset({"deliver", "get"})
@@ -21,7 +21,7 @@ class LatestLines(msgspec.Struct):
 
     of: dict[str, int] = {}
     opened: set[str] = set()
-    """Who opened a channel."""
+    """Who opened a connection or a channel."""
     shown: set[str] = set()
     """Who wrote one of `SHOWS`."""
     given: set[tuple[str, str]] = set()
@@ -37,7 +37,7 @@ class LatestLines(msgspec.Struct):
             self.of[event.rec] = max(event.t, self.of.get(event.rec, event.t))
         if event.ev in SHOWS:
             self.shown.add(event.rec)
-        elif event.ev == OPENS:
+        elif event.ev in OPENS:
             self.opened.add(event.rec)
 
     def join(self, other: LatestLines) -> None:
@@ -50,7 +50,7 @@ class LatestLines(msgspec.Struct):
 
     @property
     def only_opened(self) -> set[str]:
-        """Those that opened a channel, and stopped before they wrote down for what."""
+        """Those that opened a connection or a channel, and stopped before they wrote down for what."""
         return self.opened - self.shown
 
     def another_stopped(self, event: Event) -> bool:

@@ -247,7 +247,7 @@ def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
     recs, conns = np.divmod(pairs, max(len(conn.values), 1))
     return LatestLines(
         {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()},
-        opened=who(named & ev.among(OPENS)),
+        opened=who(named & ev.among(*OPENS)),
         shown=who(named & ev.among(*SHOWS)),
         given={(rec.values[r], conn.values[c]) for r, c in zip(recs, conns, strict=True)},
     )
