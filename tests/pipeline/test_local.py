@@ -322,3 +322,42 @@ def test_recorders_of_one_file_that_are_not_sorted_are_no_recording(tmp_path: Pa
     assert audit_paths([tmp_path]).statistics["events"] == 0  # nothing of it is judged
     events(path, *sorted(blocks, key=lambda e: str(e["i"])))
     assert audit_paths([path]).statistics["events"] == 4
+
+
+def two_events(path: Path, run: str, *more: object) -> Path:
+    sent = {"i": 0, "ev": "publish", "t": 1, "m": f"of {run}", "q": "q", "proc": "p"}
+    got = {"i": 1, "ev": "deliver", "t": 2, "m": f"of {run}", "q": "q", "proc": "w"}
+    return events(path, {"schema": "qh/1", "run": run}, sent, got, *more)
+
+
+def test_a_run_that_is_over_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what was found of it; its summaries took 100 kB."""
+    paths = [two_events(tmp_path / f"{n}.jsonl", f"r{n}") for n in range(20)]
+    open_: list[int] = []
+    end = engine._Runs.end
+
+    def counted(runs: engine._Runs, run: str) -> None:
+        open_.append(len(runs.open))
+        end(runs, run)
+
+    monkeypatch.setattr(engine._Runs, "end", counted)
+    report = audit_paths(paths)
+    assert open_ == [1] * 20
+    assert len(report.findings) == 20 * len(BLACKBOX)
+    assert len(report.runs) == 20
+
+
+def test_a_run_that_a_later_recording_names_on_its_lines_is_judged_with_those(
+    tmp_path: Path,
+) -> None:
+    again = {"i": 2, "ev": "deliver", "t": 3, "run": "a", "m": "nobody's", "q": "q", "proc": "w"}
+    paths = [
+        two_events(tmp_path / "a.jsonl", "a"),
+        two_events(tmp_path / "b.jsonl", "b", again),
+    ]
+    report = audit_paths(paths)
+    assert {f.subject for f in report.findings if f.verdict is Verdict.VIOLATED} == {"a"}
+    assert [r.events for r in report.runs] == [3, 2]
+    assert adds_up(report)

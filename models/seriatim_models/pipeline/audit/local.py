@@ -22,7 +22,7 @@ from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, read
 from seriatim_models.pipeline.garbage import rare_collections
-from seriatim_models.properties.base import AnyProperty
+from seriatim_models.properties.base import AnyProperty, Finding
 
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
@@ -106,19 +106,70 @@ def audit(
     report = _by_columns(plan, properties, on_events) or _by_chunks(plan, properties)
     if report is not None:
         return report
-    runs: dict[str, RunFold] = {}
-    waiting: dict[str, list[Event]] = {}  # by run: events not taken yet
+    try:
+        return _row_by_row(plan, _Runs(properties, on_events, closes=True))
+    except NamedAgainError:
+        return _row_by_row(plan, _Runs(properties, on_events, closes=False))
+
+
+class NamedAgainError(Exception):
+    """The lines of a recording are of a run that was judged when its own recordings were over."""
+
+
+class _Runs:
+    """The runs that are open, and what was found of those that are over."""
+
+    def __init__(
+        self,
+        properties: Sequence[AnyProperty],
+        on_events: Callable[[int], None] | None,
+        *,
+        closes: bool,
+    ) -> None:
+        """`closes`: a run is judged behind the last recording whose header names it, and then takes no memory."""
+        self.properties = properties
+        self.on_events = on_events
+        self.closes = closes
+        self.taken = 0
+        self.open: dict[str, RunFold] = {}
+        self.waiting: dict[str, list[Event]] = {}
+        """By run: events not taken yet."""
+        self.findings: dict[str, list[Finding]] = {}
+        self.statistics: dict[str, found.RunStatistics] = {}
+
+    def begin(self, run: str) -> None:
+        """Take in that a recording names a run."""
+        if run in self.findings:
+            raise NamedAgainError
+        if run not in self.open:
+            self.open[run] = fold = RunFold(run, self.properties)
+            self.waiting[run], self.statistics[run] = [], fold.statistics
+
+    def take(self, run: str, event: Event) -> None:
+        """Take in a run's next event. Raises `NamedAgainError` if the run was judged."""
+        self.begin(run)
+        waiting = self.waiting[run]
+        waiting.append(event)
+        if len(waiting) == BATCH:
+            self.open[run].take(waiting)
+            self.waiting[run] = []
+            self.taken += BATCH
+            if self.on_events is not None:
+                self.on_events(self.taken)
+
+    def end(self, run: str) -> None:
+        """Judge a run."""
+        fold = self.open.pop(run)
+        fold.take(self.waiting.pop(run))
+        self.findings[run] = fold.findings()
+
+
+def _row_by_row(plan: Plan, runs: _Runs) -> found.AuditReport:
     quarantine: list[Rejected] = list(plan.refused)
     rejected: Counter[str] = Counter()
     files: list[FileCount] = []
-    taken = 0
-
-    def begin(run: str) -> None:
-        if run not in runs:
-            runs[run], waiting[run] = RunFold(run, properties), []
-
     for planned in plan.runs:
-        begin(planned.run)
+        runs.begin(planned.run)
         for item in read(planned):
             if isinstance(item, Rejected):
                 rejected[item.source] += 1
@@ -127,16 +178,10 @@ def audit(
             elif isinstance(item, FileCount):
                 files.append(item)
             else:
-                begin(item.run)
-                waiting[item.run].append(item.event)
-                if len(waiting[item.run]) == BATCH:
-                    runs[item.run].take(waiting[item.run])
-                    waiting[item.run] = []
-                    taken += BATCH
-                    if on_events is not None:
-                        on_events(taken)
-    for run, events in waiting.items():
-        runs[run].take(events)
-    findings = [f for _, run in sorted(runs.items()) for f in run.findings()]
-    statistics = [r.statistics for r in runs.values()]
-    return found.report("local", plan, findings, quarantine, statistics, files)
+                runs.take(item.run, item.event)
+        if runs.closes:
+            runs.end(planned.run)
+    for run in [*runs.open]:
+        runs.end(run)
+    findings = [f for _, of in sorted(runs.findings.items()) for f in of]
+    return found.report("local", plan, findings, quarantine, list(runs.statistics.values()), files)
