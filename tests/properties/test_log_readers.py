@@ -166,6 +166,25 @@ def test_a_member_that_may_have_lost_its_partition_after_a_seek_may_go_on_from_t
     assert (LogReader().check(list(complete(events))).verdict is not Verdict.VIOLATED) is right
 
 
+@pytest.mark.parametrize("last", ["commit", "conn_close"])
+def test_whose_recorder_stopped_may_have_committed_more(last: str) -> None:
+    """Who begins to read after that goes on from there; of a member that was seen to end there is nothing more."""
+    event = partial(Event, q="q", part=0, ctag="g")
+    events = [Event(i=n, ev="publish", q="q", m=f"m{n}", pos=n, part=0) for n in range(4)]
+    events += [
+        event(i=4, ev="deliver", m="m0", pos=0, conn="a", rec="one"),
+        event(i=5, ev="commit", pos=1, args={"committed": "next"}, conn="a", rec="one"),
+    ]
+    if last == "conn_close":
+        events.append(Event(i=6, ev="conn_close", ph="ok", conn="a", rec="one"))
+    events += [
+        event(i=7, ev="consume", conn="b", rec="other"),
+        event(i=8, ev="deliver", m="m2", pos=2, conn="b", rec="other"),
+    ]
+    found = LogReader().check(list(complete(events)))
+    assert (found.verdict is Verdict.VIOLATED) is (last == "conn_close")
+
+
 def test_p4_after_a_seek_nothing_is_known_to_be_first() -> None:
     events = [
         Event(i=n, ev="publish", q="q", m=f"m{n}", pub="p", pseq=n, part=0, pos=n, conn="p")

@@ -539,6 +539,36 @@ def test_a_connection_whose_name_was_used_again_may_have_been_given_more_before_
     assert (judged("P3", r).verdict is Verdict.VIOLATED) is not again
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_consumer_without_a_channel_is_cancelled_where_it_was_asked_for(cancelled: bool) -> None:
+    """Its `cancel` need not name the queue; the other one is active then (P10)."""
+    r = Recording("broker")
+    r.add("declare", q="q", args={"x-single-active-consumer": True})
+    for who in "ab":
+        r.add("consume", q="q", conn=who, ctag=f"of {who}")
+    r.add("deliver", q="q", m="m1", conn="a", ctag="of a")
+    if cancelled:
+        r.add("cancel", conn="a", ctag="of a")
+    r.add("deliver", q="q", m="m2", conn="b", ctag="of b")
+    assert (judged("P10", r).verdict is Verdict.VIOLATED) is not cancelled
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_who_is_answered_later_may_have_had_its_lease_before(there: bool) -> None:
+    """Its answer waited while its connection ended, and another one was given the message (P26)."""
+    r = Recording()
+    r.add("declare", "ok", q="q", args={"lease": 50_000})
+    r.publish("m1")
+    r.add("get", "invoke", op=1, q="q", conn="a", proc="a")
+    r.add("get", "invoke", op=2, q="q", conn="b", proc="b")
+    r.add("get", "ok", op=2, q="q", m="m1", conn="b", proc="b")
+    r.add("get", "ok", op=1, q="q", m="m1", conn="a", proc="a")
+    for op, who in ((3, "b"), (4, "b"), (5, "a"), (6, "a")):
+        if there or who == "b":
+            r.add("get", "invoke", op=op, q="q", conn=who, proc=who)
+    assert (judged("P26", r).verdict is Verdict.VIOLATED) is there
+
+
 @pytest.mark.parametrize("named", ["m1", "m2"])
 def test_what_a_client_puts_back_unseen_it_had_been_given(named: str) -> None:
     """Pulsar's client puts back, too, what waits for its callback: what comes then is not handed out first."""

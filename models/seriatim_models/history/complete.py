@@ -581,7 +581,7 @@ class _QueueDelay(msgspec.Struct):
 class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
-    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given", "_tags")
+    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given", "_tags", "_consumed")
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], _Channel] = {}
     _ended: dict[tuple[str, int], None] = {}
@@ -600,6 +600,8 @@ class Completion(msgspec.Struct, ForgetsOldest):
     """Numbers of settlements under way whose recorder gives none; the latest `SENT_KEPT`."""
     _tags: dict[str, int] = {}
     """How often consumers of channels that nobody knows were asked for by tag; the latest `TAGS_KEPT`."""
+    _consumed: dict[tuple[str, str], str] = {}
+    """Where there are no channels, the queue of a consumer by its connection and tag; the latest `TAGS_KEPT`."""
     _doubts: int = 0
     """Counts whatever lets a message be taken unseen: lost lines, ends of clients, unknown outcomes."""
     _opens: set[str] = set()
@@ -879,10 +881,22 @@ class Completion(msgspec.Struct, ForgetsOldest):
             case "expire" if not event.requeue:
                 self._messages.die(event.m, event.q)
                 new["dead"] = self._leads_on(event.q) or None
+            case "consume" | "cancel" if event.conn and event.ctag:
+                new |= self._of_consumer(event)
             case "ack" | "nack" | "reject":
                 new |= self._settled_without_channel(event)
         new = _left_out(event, new)
         return msgspec.structs.replace(event, **new) if new else event
+
+    def _of_consumer(self, event: Event) -> dict[str, object]:
+        """The queue of a consumer that is cancelled: the one that it was asked for."""
+        if event.ev == "cancel":
+            return {"q": self._consumed.get((event.conn, event.ctag))}
+        if event.ph != "fail":
+            self._consumed[event.conn, event.ctag] = event.q
+            if len(self._consumed) > TAGS_KEPT:
+                forget_oldest(self._consumed)
+        return {}
 
     def _poll(self, event: Event, t: int) -> None:
         """A poll begins. A worker that is named has given up the one that it had under way."""

@@ -286,10 +286,15 @@ class InTime(SequentialProperty[InTimeState]):
             f"{before.i} had asked for one; that has a lease of {_ms(lease)}"
         )
         witness = each_once([declared, state.ticks.get(event.q), before, over.ran_out, event])
-        if over.ran_out or (by.ch is None and not by.conn):
+        # Who is seen to be given it later may have had it before, until its session ended.
+        either = event.t_lo is None or (before.t is not None and event.t_lo < before.t)
+        both = [before, event] if either else [before]
+        sessions = [e for e in both if e.ch is not None or e.conn]
+        if over.ran_out or not sessions:
             state.tally.report_violation(why, witness)
-        else:  # its session may have ended
-            state.doubts.report(event, [by], why, witness, consumers=[consumer(before)])
+        else:  # it may have ended
+            there = [holder(e) for e in sessions]
+            state.doubts.report(event, there, why, witness, consumers=map(consumer, sessions))
 
     def _looked(self, state: InTimeState, event: Event) -> None:
         """Somebody was given a message, or looked for one."""

@@ -13,7 +13,7 @@ from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue, undecided
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
-from seriatim_models.properties.blackbox.channels import CaseCounts
+from seriatim_models.properties.blackbox.channels import CaseCounts, Suspicion
 from seriatim_models.properties.blackbox.lifecycle import (
     ATTEMPTS,
     acquires,
@@ -255,8 +255,30 @@ def member(event: Event) -> Holder:
 
 def _skipped(topic: PartitionState, anybody: bool, why: str, witness: list[Event]) -> None:
     """Count a position that was left out, by somebody of whom nothing is named or not."""
-    counts = topic.anybody if anybody else topic.disordered
-    counts.report_violation(why, each_once(witness))
+    _suspect(topic.anybody if anybody else topic.disordered, why, each_once(witness))
+
+
+def _suspect(counts: CaseCounts, why: str, witness: list[Event]) -> None:
+    """Count a violation; what rests on a commit waits for whether a recorder may have missed a later one."""
+    if any(e.ev == "commit" for e in witness):
+        counts.suspects.append(Suspicion(why, witness))
+    else:
+        counts.report_violation(why, witness)
+
+
+class LastLine(msgspec.Struct, array_like=True):
+    """Until when a recorder wrote, for which groups, and whether it saw its clients end."""
+
+    t: int | None = None
+    over: bool = False
+    groups: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        """Take in a line of it."""
+        self.t = event.t if self.t is None or event.t is None else max(self.t, event.t)
+        self.over = event.ev in ENDS or event.ev == "cancel"
+        if event.ctag:
+            self.groups.add(event.ctag)
 
 
 class Logs(msgspec.Struct):
@@ -281,10 +303,23 @@ class Logs(msgspec.Struct):
     """Of topics that are no more, the counts; see `PartitionState.disordered`."""
     acked: dict[str, None] = {}
     """Topics of which messages are acknowledged; without a name, of those whose queue is not recorded."""
+    writers: dict[str, LastLine] = {}
+    """By name the recorders of a run."""
     moved: dict[str, None] = {}
     """Topics in which a position is committed or sought."""
     limited: dict[str, Event] = {}
     """By topic, what says how often a message of it is tried (`max_attempts`)."""
+
+    def may_have_moved(self, suspect: Suspicion) -> bool:
+        """Whether a recorder of the group stopped before what looks wrong, so that later commits may be unrecorded."""
+        given = [e for e in suspect.witness if acquires(e)][-1]
+        return any(
+            rec != given.rec
+            and not last.over
+            and given.ctag in last.groups
+            and (given.t is None or last.t is None or last.t <= given.t)
+            for rec, last in self.writers.items()
+        )
 
     def one_by_one(self, q: str) -> bool:
         """Whether a topic's messages are acknowledged one by one, and no position is ever stored."""
@@ -391,6 +426,8 @@ class LogReader(SequentialProperty[Logs]):
     def feed(self, state: Logs, events: Iterable[Event]) -> None:
         for event in events:
             state.n += 1
+            if event.rec:
+                state.writers.setdefault(event.rec, LastLine()).take(event)
             if event.ev == GAP or event.ev in ENDS:
                 self._end(state, event)
             elif event.ev == "ch_open":
@@ -584,7 +621,7 @@ class LogReader(SequentialProperty[Logs]):
                 f"{who} was given position {pos} at event {event.i}, although it had committed {committed.pos}"
                 f"{_meaning(committed)} at event {committed.i}"
             )
-            tally.report_violation(why, each_once([*grounds, event]))
+            _suspect(tally, why, each_once([*grounds, event]))
         elif again or self._is_open(state, topic, reader, last, event):
             tally.untestable += 1
         elif (
@@ -808,6 +845,8 @@ class LogReader(SequentialProperty[Logs]):
             disordered.join(topic.disordered)
             anybody.join(topic.anybody)
             skipped.join(topic.skipped)
+        for counts in (tally, divided, disordered, anybody, skipped):
+            counts.settle_suspects(state.may_have_moved)
         for open_ in (divided, anybody):
             tally.untestable += open_.tested + open_.untestable
         found = tally.finding(self.id)
