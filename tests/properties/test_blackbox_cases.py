@@ -537,6 +537,22 @@ def test_p8_a_tag_left_out_reports_only_at_the_wire() -> None:
         assert check("P8", r).verdict is verdict
 
 
+def test_p8_the_first_tag_of_a_channel_whose_opening_is_recorded_is_one() -> None:
+    """Seen from within, or on the wire; a client library may have refused a delivery itself."""
+    for lvl, first, opened, wrong in (
+        ("wire", 2, True, True),
+        ("broker", 2, True, True),
+        ("wire", 1, True, False),
+        ("wire", 2, False, False),
+        ("api", 2, True, False),
+    ):
+        r = Recording(lvl)
+        if opened:
+            r.add("ch_open", "ok", conn="a", ch=1, gen=1)
+        r.deliver("m0", dtag=first)
+        assert (check("P8", r).verdict is Verdict.VIOLATED) is wrong
+
+
 # P9, silence
 
 

@@ -65,6 +65,7 @@ class LeftOut(msgspec.Struct, array_like=True):
     """Tags were left out between two deliveries, unless the recorder left those deliveries out."""
 
     last: Event
+    """The delivery before, or the opening of the channel."""
     event: Event
     polls: list[int]
     """Polls under way then that were not answered since: each may have been given one of the tags."""
@@ -102,8 +103,8 @@ class Tags(msgspec.Struct, ForgetsOldest):
     resting: bytes = b""
     """The same, packed, while nothing comes of the channel."""
     twice: list[Twice] = []
-    opened: bool = False
-    """That the channel was opened is recorded; else it may have been opened anew."""
+    opened: Event | None = None
+    """The opening of the channel, if it is recorded; else it may have been opened anew."""
     closing: bool = False
     """The channel's close was asked for: what is given then may be of the channel opened anew, or is seen late."""
     asked: dict[str, None] = {}
@@ -188,7 +189,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         if event.ev == "ch_close":
             self._close(state, event, tally)
         elif event.ev == "ch_open":
-            state.opened = state.opened or event.ph in ("", "ok")
+            state.opened = state.opened or (event if event.ph in ("", "ok") else None)
         elif event.ev == "consume" and state.last and event.ph != "fail":
             state.asked[event.ctag] = None
         elif event.ev == "get":
@@ -256,7 +257,7 @@ class DeliveryTags(ChannelProperty[Tags]):
     def _anew(self, state: Tags, event: Event) -> bool:
         """Whether a tag that is given or settled may be one of the first of a channel that was opened anew."""
         # Each poll that was not answered may have been given a tag before it.
-        known = state.opened or event.lvl in EXACT
+        known = state.opened is not None or event.lvl in EXACT
         if known or (event.dtag or 0) > len(state.polls) + acquires(event):
             return False
         return event.ev != "deliver" or event.ctag in state.asked or state.closing
@@ -275,6 +276,8 @@ class DeliveryTags(ChannelProperty[Tags]):
             state.asked.pop(event.ctag, None)
         if not event.autoack:
             state.open[dtag] = event
+        if last is None and state.opened is not None and dtag > 1 and not above:
+            self._left_out(state, state.opened, event, tally)
         if last is None or last.dtag is None:
             return
         if dtag <= last.dtag:
@@ -286,14 +289,18 @@ class DeliveryTags(ChannelProperty[Tags]):
         elif dtag > last.dtag + 1 and above:
             tally.untestable += 1
         elif dtag > last.dtag + 1:
-            tally.tested += 1
-            left_out = LeftOut(last, event, list(state.polls))
-            left_out.settled = any(left_out.holds(d) for d in state.unseen)
-            state.left_out.append(left_out)
-            if len(state.left_out) > SETTLED_KEPT:
-                self._decide(state.left_out.pop(0), tally)
+            self._left_out(state, last, event, tally)
         else:
             tally.tested += 1
+
+    def _left_out(self, state: Tags, last: Event, event: Event, tally: CaseCounts) -> None:
+        """Tags are missing between two deliveries, or between the opening of a channel and its first one."""
+        tally.tested += 1
+        left_out = LeftOut(last, event, list(state.polls))
+        left_out.settled = any(left_out.holds(d) for d in state.unseen)
+        state.left_out.append(left_out)
+        if len(state.left_out) > SETTLED_KEPT:
+            self._decide(state.left_out.pop(0), tally)
 
     def _settle(self, state: Tags, event: Event, by: Holder, tally: CaseCounts) -> None:
         dtag = event.dtag or 0
@@ -346,8 +353,9 @@ class DeliveryTags(ChannelProperty[Tags]):
             tally.tested -= 1
             tally.untestable += 1
             return
+        before = f"tag {last.dtag}" if last.dtag else "its opening"
         tally.report_violation(
-            f"on {holder(event)} tag {event.dtag} (event {event.i}) followed tag {last.dtag} (event {last.i})",
+            f"on {holder(event)} tag {event.dtag} (event {event.i}) followed {before} (event {last.i})",
             [last, event],
         )
 

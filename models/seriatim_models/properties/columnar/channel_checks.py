@@ -104,7 +104,8 @@ class TagCheck:
         wrong, tested, untestable = _no(rows), _no(rows), _no(rows)
         follows = before != 0
         above = rows.above[at]
-        wrong[at] = follows & ((tag <= before) | ((tag > before + 1) & ~above))
+        # Of a first tag the opening of its channel decides, which is not among the rows.
+        wrong[at] = (follows & (tag <= before)) | ((tag > before + 1) & ~above)
         tested[at] = follows & (tag == before + 1)
         untestable[at] = follows & (tag > before + 1)
         wrong |= self._compared_apart(rows, given)
