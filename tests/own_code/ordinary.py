@@ -252,3 +252,49 @@ def many_schedules() -> None:
             items.get()
 
     run(put, put, put, get, get, get)
+
+
+class SharedTotal:
+    total = 0
+
+
+class SharedBox:
+    x = y = 0
+
+
+def class_touched_by_either_first() -> None:
+    """Which thread is the first to touch the class decides nothing."""
+    box, seen = SharedBox(), dict[int, int]()
+
+    def one() -> None:
+        box.x = 0
+        while not SharedTotal.total and not seen:
+            seen[2] = 1
+        box.y += 1
+
+    def two() -> None:
+        box.y = 2
+        SharedTotal.total = 1
+        _ = box.x, box.y
+
+    threads = [threading.Thread(target=each) for each in (one, two)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def each_thread_has_its_own() -> None:
+    """Attributes of a `threading.local` are no places that two threads share."""
+    own = threading.local()
+
+    def work() -> None:
+        own.count = 1
+        own.count += 1
+        assert own.count == 2
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

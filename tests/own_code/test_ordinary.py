@@ -52,3 +52,13 @@ def test_schedules_are_drawn_in_time_also_where_executions_are_long(
     monkeypatch.setattr(front, "Pos", draws)
     assert check(ordinary.many_schedules, seconds=4).verdict == "inconclusive"
     assert drawn[0] < 3.5
+
+
+def test_the_thread_that_comes_to_a_class_first_decides_nothing() -> None:
+    """It gave the class its name, so that the same step of another schedule touched something else."""
+    assert check(ordinary.class_touched_by_either_first).verdict == "ok"
+
+
+def test_attributes_of_a_thread_local_are_no_places() -> None:
+    result = check(ordinary.each_thread_has_its_own)
+    assert (result.verdict, result.traces) == ("ok", 1)

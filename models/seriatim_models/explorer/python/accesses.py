@@ -308,6 +308,7 @@ def _member_by_kind(kind: type, what: int, name: str) -> int | None:
         what == NATIVE
     ):  # CPython's thread is an object of Python, which a program may give attributes
         own = name.startswith("_") or any(name in vars(base) for base in kind.__mro__)
+        own = own or hasattr(kind, "__s_of_each_thread__")
         return UNSHARED if own or not kind.__dictoffset__ else DATA
     if name == "default_factory" and issubclass(kind, collections.defaultdict):
         return INSIDE
@@ -421,7 +422,7 @@ def _held_by_library(ex: PythonExecution, module: types.ModuleType, name: str) -
 
 def _changes_library(ex: PythonExecution, record: ObjectRecord, site: int) -> None:
     """Note a change of a container that the library reads, if there are other threads."""
-    if record.maker == OF_EXECUTION and len(ex.heads) > 1:
+    if record.maker == OF_EXECUTION and record.opaque and len(ex.heads) > 1:
         ex.search.unseen[f"{record.opaque}, at {where(site)}"] = None
 
 

@@ -24,6 +24,7 @@ from seriatim_models.explorer.python.places import (
     ObjectRecord,
     Race,
     SharedPlace,
+    number_in_text,
     where,
 )
 from seriatim_models.explorer.python.rewrite import LIBRARY, SITES, number_of
@@ -416,8 +417,12 @@ class PythonExecution(Execution):
     def record(self, obj: object, label: str, made: bool) -> ObjectRecord:
         """Name an object that has no name yet."""
         thread = self.acting
-        maker = 0 if thread is None else thread.tid
-        self.numbers[maker] = number = self.numbers[maker] + 1
+        maker, number = OF_EXECUTION, number_in_text(obj)
+        if number and not self.numbers[-1 - number]:
+            self.numbers[-1 - number] = 1
+        else:  # also of a second class of that name
+            maker = 0 if thread is None else thread.tid
+            self.numbers[maker] = number = self.numbers[maker] + 1
         key = id(obj)
         weak = None
         if type(obj) in CLOSED_LAST:

@@ -45,6 +45,7 @@ from seriatim_models.explorer.python.places import (
     CLASS,
     CONTAINER,
     INSTANCE,
+    OF_EXECUTION,
     OPAQUE,
     keeps_attributes,
     kind_of,
@@ -71,7 +72,8 @@ def stable_id(obj: Any) -> int:
         if ex is None or ex.acting is None or not named:
             return id(obj)
         record = record_of(ex, obj, 0, kind == CLASS)
-    return (record.maker << 32) + 16 * record.number
+    maker = 1 << 16 if record.maker == OF_EXECUTION else record.maker
+    return (maker << 32) + 16 * record.number
 
 
 def give_hash(kind: Any) -> None:

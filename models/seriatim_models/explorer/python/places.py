@@ -35,6 +35,7 @@ import re
 import types
 import uuid
 import weakref
+import zlib
 import zoneinfo
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
@@ -75,7 +76,8 @@ PLAIN = frozenset((*CONTAINERS, defaultdict, OrderedDict))
 """Containers without attributes of their own."""
 HEAP_TYPE = 1 << 9
 OF_EXECUTION = -1
-"""The maker, in names, of what no thread makes: the files, the environment."""
+"""The maker, in names, of what no thread makes: the files, the environment; and of the classes and functions of a
+module, whichever thread is the first that touches them."""
 CONTENTS = "[]"
 """The one place of a container."""
 
@@ -184,6 +186,22 @@ def where(site: int) -> str:
     if place.path == MADE:
         return f"{place.function.rpartition('.')[2]} of a dataclass"
     return f"{pathlib.PurePath(place.path).name}:{place.line}"
+
+
+_MODULE, _QUALNAME = type.__dict__["__module__"], type.__dict__["__qualname__"]
+
+
+def number_in_text(obj: object) -> int:
+    """The number of a class or function of a module's text, whichever thread is the first that touches it; 0 for all
+    else.
+    """
+    if issubclass(type(obj), type):
+        module, name = _MODULE.__get__(obj), _QUALNAME.__get__(obj)
+    elif type(obj) is types.FunctionType:
+        module, name = obj.__module__, obj.__qualname__
+    else:
+        return 0
+    return 0 if "<locals>" in name else zlib.crc32(f"{module}.{name}".encode())
 
 
 class ObjectRecord:

@@ -792,6 +792,7 @@ class ThreadLocal:
     """`threading.local`: attributes for each thread."""
 
     __s_native__ = "inherited"
+    __s_of_each_thread__ = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make it; a subclass's `__init__` runs in every thread that uses it."""
