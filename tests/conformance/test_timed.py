@@ -302,7 +302,7 @@ def test_a_lease_that_lasts_as_long_as_declared_is_a_case(clock: Clock) -> None:
     (finding,) = judged(run, [p for p in BLACKBOX if p.id == "P26"])
     assert (finding.verdict, finding.n_tested) == (Verdict.OK, 1)
     settled = [*steps[:2], ScriptStep(op="nack"), ScriptStep(op="get", q="q", ch=2)]
-    assert not violated(drive(system, settled))
+    assert violated(drive(system, settled)) <= {"P8"}  # its tags are not a channel's
 
 
 def test_a_lease_that_is_shorter_than_declared_is_seen(clock: Clock) -> None:

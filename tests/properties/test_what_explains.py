@@ -583,19 +583,6 @@ def test_what_a_client_puts_back_unseen_it_had_been_given(named: str) -> None:
     assert (judged("P4", r).verdict is Verdict.VIOLATED) is (named != "m1")
 
 
-@pytest.mark.parametrize("unseen", [False, True])
-def test_a_message_that_nobody_saw_may_have_been_parked_after_polls_of_unknown_outcome(
-    unseen: bool,
-) -> None:
-    """SQS with a redrive policy that is not declared: whose answers were lost held it as often as that allows."""
-    r = Recording()
-    r.publish("m1")
-    if unseen:
-        r.add("get", "info", op=7, q="q", proc="w0")
-    empty(r)
-    assert (judged("P1", r).verdict is Verdict.VIOLATED) is not unseen
-
-
 @pytest.mark.parametrize(
     "what",
     [{"attempt": 5}, {"unseen": True}, {}],

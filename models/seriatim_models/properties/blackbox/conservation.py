@@ -642,7 +642,7 @@ class Conservation(LifecycleProperty):
         """Whether a message may have been tried as often as systems park it that declare nothing of that."""
         acquired = [s for tail in tails for s in tail if s.kind == ACQUIRED]
         traffic = summary.traffic
-        if not {q, ""}.isdisjoint(traffic.unseen | traffic.unknown):
+        if acquired and not {q, ""}.isdisjoint(traffic.unseen | traffic.unknown):
             return True  # how often it was tried unseen nobody knows
         tried = [s.event.attempt or 0 for s in acquired]
         return max((*tried, summary.again.get(LifecycleKey(q, m), 0) + 1)) >= LIMITS_FROM

@@ -253,6 +253,11 @@ def member(event: Event) -> Holder:
     return by._replace(name=event.proc) if event.proc and by == Holder("", name=event.ctag) else by
 
 
+def _comes_again(event: Event) -> bool:
+    """Whether a delivery says itself that its message was handed out before."""
+    return (event.attempt or 0) > 1 or event.redelivered is True
+
+
 def _skipped(topic: PartitionState, anybody: bool, why: str, witness: list[Event]) -> None:
     """Count a position that was left out, by somebody of whom nothing is named or not."""
     _suspect(topic.anybody if anybody else topic.disordered, why, each_once(witness))
@@ -599,11 +604,7 @@ class LogReader(SequentialProperty[Logs]):
         reader.shared.pop(by, None)
         reader.shared.update((other, None) for other in reader.sessions if other != by)
         # What says itself that it comes again is no step back, and its reader goes on from where it was.
-        again = (
-            ((event.attempt or 0) > 1 or event.redelivered is True)
-            and last is not None
-            and pos < (last.pos or 0)
-        )
+        again = _comes_again(event) and last is not None and pos < (last.pos or 0)
         reader.sessions[by] = last if again and last is not None else event
         failed, reader.failed = reader.failed, False
         seeks, reader.seeks = reader.seeks, False
