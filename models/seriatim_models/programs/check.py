@@ -101,7 +101,7 @@ class _JudgeCounts(msgspec.Struct):
 
     tested: dict[str, Count]
     untestable: dict[str, Count]
-    convicted: dict[str, Finding]
+    violated: dict[str, Finding]
 
 
 class Judge:
@@ -162,7 +162,7 @@ class Judge:
         return {
             "tested": self.tested,
             "untestable": self.untestable,
-            "convicted": msgspec.to_builtins(self.violated),
+            "violated": msgspec.to_builtins(self.violated),
         }
 
     def add(self, counts: dict[str, Any]) -> None:
@@ -171,7 +171,7 @@ class Judge:
         for sums, more in ((self.tested, others.tested), (self.untestable, others.untestable)):
             for id, n in more.items():
                 sums[id] += n
-        self.violated = {**others.convicted, **self.violated}
+        self.violated = {**others.violated, **self.violated}
 
     def findings(self, subject: str, explored: Result) -> list[Finding]:
         """One finding for each property; what was not violated is ok only if every schedule was explored."""
