@@ -20,6 +20,7 @@ Processes are forked, so that the program, which may be any closure, need not be
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle  # its error only: what may not go to another process
 import time
 from collections import deque
@@ -34,7 +35,7 @@ from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.model.guard import refused
 from seriatim_models.explorer.model.program import Limits
 from seriatim_models.explorer.model.watchdog import watched
-from seriatim_models.explorer.search.child_process import leave_to_parent, shielded
+from seriatim_models.explorer.search.child_process import end_with, leave_to_parent, shielded
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import (
     add_counts,
@@ -313,7 +314,7 @@ class WorkerPool:
         context = multiprocessing.get_context("fork")
         for _ in range(jobs):
             mine, its = context.Pipe()
-            process = context.Process(target=work, args=(its, runner), daemon=True)
+            process = context.Process(target=work, args=(its, runner, os.getpid()), daemon=True)
             with shielded():
                 process.start()
             its.close()
@@ -445,9 +446,10 @@ def search_below(task: dict[str, Any], parent: Runner, seconds: float | None = N
     return search
 
 
-def work(connection: Connection, parent: Runner) -> None:
-    """A worker: one message with tasks after another."""
+def work(connection: Connection, parent: Runner, coordinator: int) -> None:
+    """A worker: one message with tasks after another, for as long as the process of the coordinator lives."""
     leave_to_parent()  # the coordinator ends its workers
+    end_with(coordinator)  # if it can: it may be killed
     with watched(parent.limits.seconds):
         _work_watched(connection, parent)
 
