@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar, cast
 
 from seriatim.host import Cell, Condition, Lock, Semaphore
 from seriatim_models.watched import Change, RecordingWatch, Watch, WatchedHost
@@ -64,6 +64,9 @@ class Recording:
     recorded. Recordings can be nested.
     """
 
+    around: ClassVar[Mapping[str, Callable[[Cell[Any]], Any]]] = {}
+    """Kind of a cell -> what is handed out in place of such a cell of the inner host."""
+
     def __init__(
         self,
         inner: WatchedHost,
@@ -71,6 +74,7 @@ class Recording:
         operations: Mapping[str, OperationEvents | Around],
     ) -> None:
         self.inner = inner
+        self._record = inner.record
         self._cells = cells
         self._operations = operations
 
@@ -86,8 +90,10 @@ class Recording:
         """A cell of the inner host, watched if its kind is recorded, or its name if it is of no kind."""
         events = self._cells.get(kind or name)
         if events is not None:
-            watch = RecordingWatch(events, self.inner.record, owner)
-        return self.inner.cell(value, name, kind=kind, owner=owner, watch=watch)
+            watch = RecordingWatch(events, self._record, owner)
+        made = self.inner.cell(value, name, kind=kind, owner=owner, watch=watch)
+        around = self.around.get(kind)
+        return made if around is None else cast(Cell[T], around(made))
 
     def lock(self, name: str = "") -> Lock:
         """A lock of the inner host."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from seriatim.handover import WorkSet
 from seriatim.host import Cell
@@ -70,10 +70,7 @@ class _JobPending:
 class QueueRecording(Recording):
     """A recording that tells a job that was refused from one that begins."""
 
-    def cell(self, value: Any, name: str = "", *, kind: str = "", **options: Any) -> Cell[Any]:
-        """A cell of the inner host, watched if its kind is recorded."""
-        made = super().cell(value, name, kind=kind, **options)
-        return cast(Cell[Any], _JobPending(made)) if kind == "job pending" else made
+    around: ClassVar = {"job pending": _JobPending}
 
 
 def position(pointer: Pointer) -> list[int]:

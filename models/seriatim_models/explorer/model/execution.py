@@ -73,14 +73,15 @@ class ElementHashes(dict[tuple[int, int, int], int]):
 class Space:
     """Numbers for names, and footprints for objects, shared by all executions of one exploration."""
 
-    __slots__ = ("_footprints", "_names", "_objects", "_threads", "hashes", "idle", "paths")
+    __slots__ = ("_footprints", "_names", "_threads", "hashes", "idle", "objects", "paths")
 
     def __init__(self) -> None:
         self.idle: list[Any] = []
         """Greenlets whose thread has ended, for the next ones."""
         self.paths: list[tuple[int, ...]] = [()]
         self._threads: dict[tuple[int, int], int] = {}
-        self._objects: dict[ObjectName, tuple[int, Footprint, Footprint, Footprint]] = {}
+        self.objects: dict[ObjectName, tuple[int, Footprint, Footprint, Footprint]] = {}
+        """By name, what `object` has returned."""
         self._names: list[ObjectName] = []
         self._footprints: dict[tuple[tuple[int, int], ...], Footprint] = {(): NOTHING}
         self.hashes = ElementHashes(self.paths)
@@ -102,10 +103,10 @@ class Space:
         In ordinary Python a part of an object has a name of its own: the number and the attribute.
         """
         key = (maker, number)
-        found = self._objects.get(key)
+        found = self.objects.get(key)
         if found is None:
-            index = len(self._objects)
-            found = self._objects[key] = (
+            index = len(self.objects)
+            found = self.objects[key] = (
                 index,
                 self.footprint(((index, READ),)),
                 self.footprint(((index, WRITE),)),
@@ -129,8 +130,8 @@ class Space:
 
     def name_of_object(self, index: int) -> ObjectName:
         """(maker, number) of an object."""
-        if len(self._names) < len(self._objects):
-            self._names = list(self._objects)
+        if len(self._names) < len(self.objects):
+            self._names = list(self.objects)
         return self._names[index]
 
 
@@ -429,7 +430,8 @@ class Execution:
         else:
             number, tid = maker.objects, maker.tid
             maker.objects = number + 1
-        index, reads, writes, adds = self.space.object(tid, number)
+        known = self.space.objects.get((tid, number))
+        index, reads, writes, adds = known or self.space.object(tid, number)
         if not name:
             where = "" if tid <= SETUP or maker is None else f"{maker.name}."
             name = f"{where}{kind}{number}"
