@@ -43,6 +43,12 @@ def short(e: Event) -> tuple[object, ...]:
         ('#jepsen.history.Op{:value "a\\n\\"b" ; a comment\n}', {"value": 'a\n"b'}),
         ("(1 #_ 2 #{3})", [1, [3]]),
         ("{[1 2] 3}", {"[1, 2]": 3}),
+        ("{:a 1} ; the end", {"a": 1}),
+        ("[a;b\n c]", ["a", "c"]),
+        ("#_ #_ 1 2 [#_ #a #_ 3 4 5]", [5]),
+        (r"[\( \] \; \newline \u0041 1/2]", ["(", "]", ";", "newline", "A", "1/2"]),
+        (r'["\u0041\b\f\ud83d\ude00" "u0041"]', ["A\b\f\U0001f600", "u0041"]),
+        ("[##Inf ##-Inf 9N]", [float("inf"), float("-inf"), 9]),
     ],
 )
 def test_edn(text: str, value: object) -> None:
@@ -50,10 +56,15 @@ def test_edn(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{:a", "{:a 1 :b}", "]", '"open', "1 2", "[" * 100 + "]" * 100, "#"]
-)
+    "text",
+    [
+        "", "{:a", "{:a 1 :b}", "]", '"open', "1 2", "[" * 100 + "]" * 100, "#", "; only", ";" * 100,
+        "1;\n;\n2", "#_ 1",
+        "9" * 5000, "-" + "9" * 5000 + "N", r'"\ud800"', r"\udc00", "#_" * 100_000, "#a " * 100_000, "; " * 100_000,
+    ],
+)  # fmt: skip
 def test_rejects_what_is_no_edn(text: str) -> None:
-    with pytest.raises(edn.BadEdn):
+    with pytest.raises(edn.BadEdn, match=r"character \d+: "):
         edn.loads(text)
 
 
