@@ -189,6 +189,28 @@ def check_place(path: Path) -> None:
         raise FileExistsError(errno.EEXIST, NO_FILE, str(path))
 
 
+def place_within(folder: Path, name: str, error: Fault = BadFile) -> Path:
+    """Where a file lies that another file of the folder names. Raises `error` for a name that leads out of the folder:
+    by itself, or by a link, which somebody may have put there. What is no file at all is left to `check_place`.
+    """
+    parts = name.split("/")
+    path = folder
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in name:
+        raise error(f"{folder}: {name!r} is named as a file of this folder, and is none")
+    for n, part in enumerate(parts, 1):
+        path /= part
+        if path.is_symlink() and (n < len(parts) or path.is_file()):
+            raise error(f"{path}: is a link, and no file of ours")
+    return path
+
+
+def own_folders(folder: Path, pattern: str) -> Iterator[Path]:
+    """The folders of ours in a folder whose names match; what is no folder, or a link to one, is not ours."""
+    for path in folder.glob(pattern):
+        if path.is_dir() and not path.is_symlink():
+            yield path
+
+
 @contextmanager
 def whole_file(path: Path, ours: bool = False) -> Iterator[Path]:
     """The path to write to; it becomes `path` when the context is left without an exception.

@@ -19,7 +19,9 @@ from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import streaming
-from seriatim_models.pipeline.stream.run_state import RunSummary
+from seriatim_models.pipeline.stream.run_state import RunState, RunSummary
+from seriatim_models.pipeline.stream.settled import SavedSettled, SettledMessages
+from seriatim_models.properties.blackbox import BLACKBOX
 
 from .conftest import first_events
 
@@ -82,6 +84,68 @@ def test_what_is_no_file_in_the_place_of_what_a_stream_keeps_is_a_sentence(
     ODD[odd](tmp_path / "batch" / "0.parquet")
     with pytest.raises(OSError, match="what is there is no file; remove it"):
         streaming.check_kept(tmp_path, state)
+
+
+OUTSIDE = (
+    "../outside",
+    "{folder}/outside",
+    "link/outside",
+    "to_file",
+    "a\0b",
+    "",
+    "./to_file",
+    "x/../../outside",
+)
+"""Names that a forged file of a folder may have for one of its others."""
+
+
+def _forger(folder: Path) -> Path:
+    """A folder of ours with links that lead out of it, beside a file of somebody else."""
+    ours = folder / "ours"
+    ours.mkdir()
+    (folder / "outside").write_bytes(b"mine")
+    (ours / "link").symlink_to("..")
+    (ours / "to_file").symlink_to("../outside")
+    return ours
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_that_leads_out_of_the_folder_is_a_sentence(name: str, tmp_path: Path) -> None:
+    """A manifest or a state that fits its checksum could name any file of the machine, which was read."""
+    ours, name = _forger(tmp_path), name.format(folder=tmp_path)
+    unit = chunks.Unit("r", [], {"r": [chunks.Chunk(name, 1, {})]}, [], [], [])
+    chunks.write_manifest(ours, chunks.Manifest([unit]))
+    with pytest.raises(PipelineError, match=r"file of.* delete the output folder"):
+        chunks.read_manifest(ours)
+    for summary in (RunSummary("r", quarantine=[name]), RunSummary("r", settled=[name])):
+        if name:
+            with pytest.raises(PipelineError, match=r"file of.* delete the stream's output folder"):
+                streaming.check_kept(ours, streaming.StreamState(runs={"r": summary}))
+    with pytest.raises(PipelineError, match=r"file of"):
+        list(tables.quarantine(ours, [name], []))
+    with pytest.raises(PipelineError, match=r"file of.* delete the stream's output folder"):
+        RunState.load(ours, name, BLACKBOX)
+    for suffix in ("names", "settled"):
+        (ours / f"to_file.{suffix}").symlink_to("../outside")
+    aside = SettledMessages(BLACKBOX, ours, "", "", SavedSettled([name]))
+    with pytest.raises(PipelineError, match=r"file of|No such file"):
+        aside.recall([], EVENTS)
+
+
+def test_nothing_outside_the_folder_is_deleted(tmp_path: Path) -> None:
+    """What a folder of ours holds and no manifest names is left over, and is deleted: also through a link, it was."""
+    _made(tmp_path)
+    mine = tmp_path / "somebody's" / "file"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    for name in ("work-link", "batch-link"):
+        (tmp_path / "out" / name).symlink_to(mine.parent)
+        (tmp_path / "out" / f"{name}-file").write_text("no folder")
+    with (tmp_path / "in/a.jsonl").open("a") as file:
+        file.write("nor this\n")
+    assert _ingested(tmp_path).quarantine()
+    streaming.sweep(tmp_path / "out", streaming.StreamState())
+    assert mine.read_text() == "mine"
 
 
 def test_another_table_in_the_place_of_one_is_a_sentence(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_equal_on_the_recordings_in_one_slice_and_in_many(
     local = audit_paths([DATA])
     same(audit_paths([DATA], engine="spark", out=tmp_path), local)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["schema"] == "seriatim-chunks/10"
+    assert manifest["schema"] == "seriatim-chunks/11"
     assert [u["run"] for u in manifest["units"]] == [r.run for r in local.runs]
     rows = sum(c["rows"] for u in manifest["units"] for of in u["chunks"].values() for c in of)
     assert rows == local.statistics["events"]

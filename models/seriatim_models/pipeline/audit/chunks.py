@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seriatim_models.files import open_file, read_document, write_whole
+from seriatim_models.files import open_file, place_within, read_document, write_whole
 from seriatim_models.history import table
 from seriatim_models.pipeline.audit.findings import RunStatistics
 from seriatim_models.pipeline.audit.runs import FileCount
@@ -37,7 +37,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 
-SCHEMA = "seriatim-chunks/10"
+SCHEMA = "seriatim-chunks/11"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
 WHOLE = 25_000_000
 """Events of a run whose messages, or connections, are judged by one task. Its parts would each read all of the run:
@@ -60,6 +60,9 @@ QUARANTINE = pa.schema(
         pa.field("duplicate", pa.bool_()),
     ]
 )
+
+
+_REMEDY = "delete the output folder, and the recordings are read anew"
 
 
 def hashed(name: str, of: int) -> int:
@@ -175,7 +178,9 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / "manifest.json"
     manifest = read_document(path, Manifest, "no manifest of chunk files", PipelineError)
     if manifest.schema != SCHEMA:
-        raise PipelineError(f"{path}: field schema: {manifest.schema!r}, not {SCHEMA!r}")
+        raise PipelineError(f"{path}: field schema: {manifest.schema!r}, not {SCHEMA!r}; {_REMEDY}")
+    for name in manifest.paths():
+        place_within(folder, name, lambda fault: PipelineError(f"{fault}; {_REMEDY}"))
     return manifest
 
 

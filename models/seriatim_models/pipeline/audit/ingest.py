@@ -27,7 +27,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seriatim_models.files import check_place, fingerprint
+from seriatim_models.files import check_place, fingerprint, own_folders, place_within
 from seriatim_models.history import Event, HistoryError, Rejected, table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
@@ -181,7 +181,9 @@ def _decode(work: DecodeTask) -> Decoded:
     before = RecorderState(Carry(work.run), {})
     try:
         if work.carry:
-            before = read_state(folder / work.carry, "recorder", RecorderState, _REMEDY)
+            before = read_state(
+                place_within(folder, work.carry, PipelineError), "recorder", RecorderState, _REMEDY
+            )
     except PipelineError as error:
         return Decoded(work.number, damaged=str(error))
     carry = before.carry
@@ -423,7 +425,7 @@ def _unit(
 def _sweep(folder: Path, manifest: chunks.Manifest) -> None:
     """Delete what the manifest does not name: old states, and what killed ingests left."""
     named = manifest.paths()
-    for work in folder.glob("work-*"):
+    for work in own_folders(folder, "work-*"):
         left = [p for p in work.iterdir() if f"{work.name}/{p.name}" not in named]
         for path in left:
             path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seriatim_models.files import place_within
 from seriatim_models.history import Rejected, table
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit.findings import AuditReport, form
@@ -128,9 +129,10 @@ def quarantine(
         rows = [msgspec.to_builtins(r) for r in refused]
         yield from pa.Table.from_pylist(rows, chunks.QUARANTINE).to_batches()
     for name in files:
-        with chunks.opened(folder / name) as file:
+        path = place_within(folder, name, PipelineError)
+        with chunks.opened(path) as file:
             if not file.schema_arrow.equals(chunks.QUARANTINE):
-                raise PipelineError(f"{folder / name}: has other columns than rejected lines have")
+                raise PipelineError(f"{path}: has other columns than rejected lines have")
             yield from file.iter_batches()
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seriatim_models.files import place_within
 from seriatim_models.history import Event, table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
@@ -35,6 +36,7 @@ from seriatim_models.pipeline.audit.tasks import (
     fold_rows,
     packed,
 )
+from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
@@ -136,7 +138,7 @@ class _History:
             begin, middle, end = (f.end for f in ([HistoryFile("", 0), *self.files])[-3:])
             if middle - begin >= 2 * (end - middle) or end - begin > LENGTH:
                 return
-            parts = [chunks.read_chunk(str(self._folder / f.path)) for f in self.files[-2:]]
+            parts = [chunks.read_chunk(self._place(f)) for f in self.files[-2:]]
             names = {name for part in parts for name in part.schema.names if name in table.FIELDS}
             held = {
                 name: pa.concat_arrays([column_of(part, name) for part in parts])
@@ -147,13 +149,16 @@ class _History:
             del self.files[-2:]
             self._write(held, begin)
 
+    def _place(self, file: HistoryFile) -> str:
+        return str(place_within(self._folder, file.path, PipelineError))
+
     def read(
         self, since: int = 0, buckets: Collection[str] | None = None, last: bool = True
     ) -> Iterator[pa.RecordBatch]:
         """The chunks that go beyond a place, without the last one if that is not wanted; or some buckets of them."""
         for file in self.files if last else self.files[:-1]:
             if file.end > since:
-                batch = chunks.read_chunk(str(self._folder / file.path), None, buckets)
+                batch = chunks.read_chunk(self._place(file), None, buckets)
                 self.again += len(batch)
                 if len(batch):
                     yield batch

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seriatim_models.files import CHANGED, Fingerprint, fingerprint
+from seriatim_models.files import CHANGED, Fingerprint, fingerprint, place_within
 from seriatim_models.history import Event, Rejected, table
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
@@ -172,6 +172,11 @@ class SavedRun(msgspec.Struct):
 
 
 _REMEDY = "delete the stream's output folder, and a new stream reads the recordings anew"
+
+
+def refused_state(fault: str) -> PipelineError:
+    """The error for what a stream cannot go on from: what is wrong, and what to do."""
+    return PipelineError(f"{fault}; {_REMEDY}")
 
 
 def _forms(properties: Sequence[AnyProperty]) -> list[str]:
@@ -471,7 +476,7 @@ class RunState:
 
         Raises `PipelineError` if it cannot be used, or was of other properties.
         """
-        path = folder / name
+        path = place_within(folder, name, refused_state)
         saved = read_state(path, "run", SavedRun, _REMEDY)
         if saved.properties != _forms(properties):
             raise PipelineError(

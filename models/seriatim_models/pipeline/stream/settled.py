@@ -25,8 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seriatim_models.files import place_within
 from seriatim_models.history import Event
 from seriatim_models.history.complete import SETTLES
+from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, read_state, unpacked, write_state
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.conservation import ConservationSummary
@@ -158,14 +160,14 @@ class SettledMessages:
 
     def _segment(self, name: str) -> _Segment:
         if name not in self._segments:
-            path = self._folder / f"{name}.names"
+            path = place_within(self._folder, f"{name}.names", PipelineError)
             read = read_state(path, "names", _Names, self._remedy)
             arrays = (np.frombuffer(raw, "<u8") for raw in (read.names, read.commands, read.rows))
             self._segments[name] = _Segment(*arrays)
         return self._segments[name]
 
     def _bring_back(self, summaries: Summaries, name: str, rows: Sequence[int]) -> None:
-        path = self._folder / f"{name}.settled"
+        path = place_within(self._folder, f"{name}.settled", PipelineError)
         blocks = read_state(path, "settled", _Blocks, self._remedy).blocks
         number, block = -1, list[list[_Kept]]()
         for row in rows:

@@ -41,6 +41,8 @@ from seriatim_models.files import (
     Fingerprint,
     check_place,
     fingerprint,
+    own_folders,
+    place_within,
     read_document,
     write_whole,
 )
@@ -63,10 +65,15 @@ from seriatim_models.pipeline.audit.spark import in_worker, take_along
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.session import frame
-from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, RunSummary
+from seriatim_models.pipeline.stream.run_state import (
+    ArrivedFile,
+    RunState,
+    RunSummary,
+    refused_state,
+)
 from seriatim_models.properties.base import AnyProperty
 
-SCHEMA = "seriatim-stream/12"
+SCHEMA = "seriatim-stream/13"
 LATENESS = 10.0  # seconds
 IDLE = 30.0  # seconds
 LOOK = 20
@@ -217,9 +224,22 @@ def check_links(folder: Path) -> None:
 
 
 def check_kept(folder: Path, state: StreamState) -> None:
-    """Raise `OSError` where what is no file lies in the place of one that the state needs."""
+    """Raise `OSError` where what is no file lies in the place of one that the state needs, and `PipelineError` for a
+    place outside the folder.
+    """
     for name in _named(state):
-        check_place(folder / name)
+        check_place(place_within(folder, name, refused_state))
+
+
+def sweep(folder: Path, state: StreamState) -> None:
+    """Delete what lies in the folders of a stream's batches and the state does not name."""
+    named = _named(state)
+    for batch in own_folders(folder, "batch-*"):
+        for path in batch.iterdir():
+            if f"{batch.name}/{path.name}" not in named:
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something of it is needed
+            batch.rmdir()
 
 
 class Stream:
@@ -269,7 +289,7 @@ class Stream:
             return StreamState()
         state = read_document(path, StreamState, "not the state of a stream", PipelineError)
         if state.schema != SCHEMA:
-            raise PipelineError(f"{path}: field schema: {state.schema!r}, not {SCHEMA!r}")
+            raise refused_state(f"{path}: field schema: {state.schema!r}, not {SCHEMA!r}")
         check_kept(self.out, state)
         return state
 
@@ -288,7 +308,7 @@ class Stream:
         """
         with locked(self.out):
             check_links(self.source)
-            self._sweep()
+            sweep(self.out, self.state)
             self._publish()
             reader = self.spark.readStream.format("binaryFile").schema(_LISTING)
             reader = reader.option("recursiveFileLookup", "true").option(
@@ -487,7 +507,7 @@ class Stream:
         self.state = state
         self._advanced_at = time.monotonic()
         self._publish()
-        self._sweep()
+        sweep(self.out, self.state)
         self._report(before, files, time.monotonic() - begun, failed)
 
     def _begin_step(self, files: int) -> StreamState:
@@ -618,16 +638,6 @@ class Stream:
                 measured |= {run: Measures.of_state(state) for run, state in held.items()}
         rows = tables.rows_of(report, self.properties) | tables.rows_measured(measured)
         tables.write(self.out, rows, self._rejected())
-
-    def _sweep(self) -> None:
-        """Delete what the state does not name."""
-        named = _named(self.state)
-        for folder in self.out.glob("batch-*"):
-            for path in folder.iterdir():
-                if f"{folder.name}/{path.name}" not in named:
-                    path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # something of it is needed
-                folder.rmdir()
 
     def _progress(self, new: int, seconds: float, lag: float | None) -> StreamProgress:
         report = self.report()
