@@ -14,7 +14,7 @@ from seriatim_models.cli import console as borders
 from seriatim_models.files import sealed
 from seriatim_models.pipeline import PipelineError
 from seriatim_models.pipeline.campaign import distributed
-from seriatim_models.pipeline.campaign.checkpoint import CheckpointLog, log_folder
+from seriatim_models.pipeline.campaign.checkpoint import VERSION, CheckpointLog, log_folder
 from seriatim_models.pipeline.campaign.items import ItemResult
 from seriatim_models.pipeline.campaign.run import CampaignBounds
 from seriatim_models.pipeline.campaign.subtree import run_item
@@ -66,7 +66,7 @@ def test_a_result_of_other_types_is_none(claim: dict[str, Any], tmp_path: Path) 
     _, _, result = _first(1)
     log = CheckpointLog(tmp_path)
     line = json.loads(sealed(result))["result"]
-    (log_folder(tmp_path) / "4-a.jsonl").write_bytes(sealed(line | claim) + sealed(line))
+    (log_folder(tmp_path) / f"{VERSION}-a.jsonl").write_bytes(sealed(line | claim) + sealed(line))
     assert [r.id for r in log.new_results()] == [result.id]
 
 

@@ -5,23 +5,41 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import zlib
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
 from seriatim_models.cli import run
+from seriatim_models.explorer.search import frontier
 from seriatim_models.history import read_history
 from seriatim_models.history.complete import Completion
+from seriatim_models.matrix import work
+from seriatim_models.pipeline import state_file
+from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit.ingest import DecodeTask, RecorderState, _decode
+from seriatim_models.pipeline.audit.metrics import MeasuresState
 from seriatim_models.pipeline.audit.runs import Source
+from seriatim_models.pipeline.campaign import checkpoint
+from seriatim_models.pipeline.campaign.distributed import _Returned
+from seriatim_models.pipeline.campaign.items import ItemResult
+from seriatim_models.pipeline.campaign.subtree import Subtree
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import read_state, write_state
-from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
+from seriatim_models.pipeline.stream import settled, streaming
+from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState, SavedRun
+from seriatim_models.programs import check
 from seriatim_models.properties.base import Property
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.connections import ConnectionsState
+from seriatim_models.properties.columnar.lines import LinesState
+from seriatim_models.properties.columnar.queues import QueuesState
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 from .conftest import DATA
@@ -152,6 +170,62 @@ def test_what_is_no_state_of_this_version_is_refused(
     assert not ran.exists()
     pickle.loads(spoiled["a pickle"])
     assert ran.exists(), "the pickle of this test would have run"
+
+
+def shape(type_: Any, seen: set[object]) -> str:
+    """The fields of a type and of all in it, in words; of what is in itself, its name."""
+    origin, of = get_origin(type_), get_args(type_)
+    plain = origin or type_
+    name = str(getattr(plain, "__name__", plain))
+    if origin is Annotated:
+        return shape(of[0], seen)
+    if origin in (Union, UnionType):
+        return "|".join(sorted(shape(t, seen) for t in of))
+    words = [shape(t, seen) for t in of]
+    if type_ in seen or not isinstance(plain, type):
+        return name
+    if issubclass(plain, msgspec.Struct):
+        seen.add(type_)
+        words += [f"{f.encode_name}:{shape(f.type, seen)}" for f in msgspec.structs.fields(type_)]
+    elif issubclass(plain, tuple) and hasattr(plain, "_fields"):
+        seen.add(type_)
+        words += [f"{n}:{shape(t, seen)}" for n, t in get_type_hints(plain).items()]
+    elif issubclass(plain, Enum):
+        words += [str(member.value) for member in plain]
+    return f"{name}({','.join(words)})" if words else name
+
+
+SHAPES = {
+    "STATES": ("seriatim-state/4", "8f4b43fb"),
+    "STREAM": ("seriatim-stream/13", "3c57febb"),
+    "CHUNKS": ("seriatim-chunks/11", "3e887a21"),
+    "CAMPAIGN": ("campaign 5", "0a255181"),
+    "JOURNAL": ("seriatim-matrix-journal/1", "05eef601"),
+    "SEARCH": ("search 4", "aa1d5eac"),
+}
+KEPT: dict[str, tuple[str, list[Any]]] = {
+    state_file.SCHEMA: ("STATES", [
+        SavedRun, RecorderState, settled._Names, settled._Blocks, list[settled._Kept], LinesState, QueuesState,
+        ConnectionsState, dict[str, MeasuresState], *(p.summary_type for p in (*BLACKBOX, *COMPOSITES)),
+    ]),
+    streaming.SCHEMA: ("STREAM", [streaming.StreamState]),
+    chunks.SCHEMA: ("CHUNKS", [chunks.Manifest]),
+    f"campaign {checkpoint.VERSION}": ("CAMPAIGN", [ItemResult, work.Done, _Returned, Subtree]),
+    work.SCHEMA: ("JOURNAL", [work.JournalHeader, work.Done]),
+    f"search {frontier.VERSION}": ("SEARCH", [frontier.BranchData, frontier._CheckpointData, check._JudgeCounts]),
+}  # fmt: skip
+"""By version, what is kept between two runs of a command that read it in that version alone."""
+
+
+@pytest.mark.parametrize("version", KEPT)
+def test_what_is_kept_has_another_version_when_it_changes(version: str) -> None:
+    """A state of before has a field less: what it does not say would be taken for empty, and a verdict rest on that.
+
+    Where this fails, raise the version of what changed, and write the sum of its shape here.
+    """
+    name, types = KEPT[version]
+    words = "\n".join(shape(t, set()) for t in types)
+    assert {name: (version, f"{zlib.crc32(words.encode()):08x}")} == {name: SHAPES[name]}
 
 
 def test_a_state_of_other_properties_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace.counterexample import Violation
 from seriatim_models.files import Fault, decoded, read_whole, write_whole
 
-VERSION = 3
+VERSION = 4
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
@@ -278,7 +278,9 @@ def load(path: Path, runner: Runner, program: str) -> DporSearch:
     head = decoded(body, _CheckpointHead, alien, BadCheckpoint)
     version, of = head.checkpoint, head.program
     if version != VERSION:
-        raise BadCheckpoint(f"{path} is a checkpoint of version {version}, this is {VERSION}")
+        raise BadCheckpoint(
+            f"{path} is a checkpoint of version {version}, this is {VERSION}: remove it"
+        )
     if of != program:
         raise BadCheckpoint(
             f"{path} is the checkpoint of another program or setting ({of}, this is {program}): "

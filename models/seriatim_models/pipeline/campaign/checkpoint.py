@@ -18,7 +18,7 @@ from typing import BinaryIO
 from seriatim_models.files import BadFile, sealed, unsealed
 from seriatim_models.pipeline.campaign.items import ItemResult
 
-VERSION = "4"  # of the lines; files of another one are not read
+VERSION = "5"  # of the lines; files of another one are not read
 
 
 class CheckpointLog:
