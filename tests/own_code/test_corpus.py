@@ -13,11 +13,10 @@ from tests.own_code import published
 from seriatim_models.explorer.python import check
 from seriatim_workshop.corpus import by_peers, drivers
 from seriatim_workshop.corpus.run import (
-    ASIDE,
     BEGIN,
     BUGS,
     END,
-    SECOND_ASIDE,
+    SETS,
     driver_of,
     row,
 )
@@ -30,9 +29,10 @@ def result(verdict: str) -> dict[str, Any]:
 
 
 def test_every_bug_has_a_driver_and_two_versions() -> None:
-    for bug in (*BUGS, *ASIDE, *SECOND_ASIDE):
-        assert callable(driver_of(bug.driver))
-        assert bug.buggy != bug.fixed
+    for module, bugs in SETS:
+        for bug in bugs:
+            assert driver_of(bug.driver) is getattr(module, bug.driver)
+            assert bug.buggy != bug.fixed
 
 
 def test_every_driver_with_threads_can_be_cut_for_other_explorers() -> None:

@@ -3,16 +3,8 @@
 """Drivers that were written before the explorer was run on them: what it finds of bugs that nobody has looked at."""
 
 import contextlib
-import threading
 
-
-def together(*bodies):
-    """Run the bodies in threads of their own until all have ended."""
-    threads = [threading.Thread(target=body) for body in bodies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+from seriatim_workshop.corpus.drivers import together
 
 
 def filelock_singleton():

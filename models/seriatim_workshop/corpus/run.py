@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from seriatim_models.supervisor import supervised
 from seriatim_workshop.bench.explorers import EXPLORERS, PythonPeer
-from seriatim_workshop.corpus import drivers, kept_aside, second_aside
+from seriatim_workshop.corpus import drivers, kept_aside, second_aside, third_aside
 
 RAISED = tuple(
     f"raised {name}"
@@ -47,7 +47,7 @@ class KnownBug(NamedTuple):
     what: str
     source: str
     also: tuple[str, ...] = ()
-    """What the library needs besides."""
+    """What the library needs besides; `{version}` is the version of the library."""
 
 
 BUGS = (
@@ -187,6 +187,53 @@ SECOND_ASIDE = (
 )  # fmt: skip
 """A second set of such bugs, from trackers and changelogs; the drivers were committed before any was explored."""
 
+THIRD_ASIDE = (
+    KnownBug("pyrate_leak", "pyrate-limiter", "4.3.1", "4.4.0", ("pyrate_limiter",),
+             "an item that is put while the old ones leak is thrown away with them", "pyrate-limiter issue 300"),
+    KnownBug("rich_live", "rich", "9.8.1", "9.8.2", ("rich",),
+             "Live.stop() joins the thread that refreshes, with the lock held that it wants", "rich issue 927",
+             ("colorama==0.4.6", "commonmark==0.9.1", "Pygments==2.7.4", "typing_extensions==4.12.2")),
+    KnownBug("otel_instrument", "opentelemetry-sdk", "1.39.1", "1.43.0", ("opentelemetry",),
+             "KeyError: an instrument is registered before it is made", "opentelemetry-python issue 4892, PR 4913",
+             ("opentelemetry-api=={version}", "opentelemetry-semantic-conventions==0.60b1",
+              "typing_extensions==4.12.2", "importlib-metadata==8.5.0", "zipp==3.20.2")),
+    KnownBug("otel_reservoir", "opentelemetry-sdk", "1.44.0", "1.45.2", ("opentelemetry",),
+             "ValueError: the count of measurements is reset between its increment and its use",
+             "opentelemetry-python issue 5431",
+             ("opentelemetry-api=={version}", "opentelemetry-semantic-conventions==0.66b2",
+              "typing_extensions==4.12.2")),
+    KnownBug("async_lru_evicted", "async-lru", "2.0.2", "2.0.3", ("async_lru",),
+             "KeyError in a callback: a result whose key was evicted is never handed out", "async-lru issue 480",
+             ("typing_extensions==4.12.2",)),
+    KnownBug("rx_zip", "Rx", "3.0.1", "3.1.1", ("rx",),
+             "zip: two sources that give at once take the same pair", "zip got a lock in 3.1"),
+    KnownBug("apscheduler_start", "APScheduler", "3.1.0", "3.3.1", ("apscheduler",),
+             "a job is added between the start and the making of the event that wakes the scheduler",
+             "the event is made first in 3.3", ("pytz==2024.1", "tzlocal==2.1", "six==1.16.0")),
+    KnownBug("watchdog_repeats", "watchdog", "6.0.0", "7.1.0", ("watchdog",),
+             "SkipRepeatsQueue takes a repeat: compared outside the lock", "put() got a lock in 7.x"),
+    KnownBug("anyio_closed_stream", "anyio", "4.15.0", "4.16.0", ("anyio", "sniffio"),
+             "who waits for an item of a stream that is closed waits for ever", "close() wakes the waiters since 4.16",
+             ("sniffio==1.3.1", "idna==3.10", "typing_extensions==4.16.0")),
+    KnownBug("anyio_lost_item", "anyio", "4.2.0", "4.4.0", ("anyio", "sniffio"),
+             "an item that is sent to a receiver that is being cancelled is lost",
+             "4.4 looks whether the receiver has a pending cancellation", ("sniffio==1.3.1", "idna==3.10")),
+    KnownBug("aiologic_notify_all", "aiologic", "0.7.0", "0.7.1", ("aiologic",),
+             "Condition.notify_all() never ends: it removes another object than the waiter", "aiologic 0.7.1"),
+    KnownBug("fasteners_overtaken", "fasteners", "0.15", "0.17.3", ("fasteners",),
+             "a reader is let in while a writer waits", "a reader waits for pending writers since 0.16",
+             ("monotonic==1.6", "six==1.16.0")),
+)  # fmt: skip
+"""A third set, committed before any was explored."""
+
+SETS = (
+    (drivers, BUGS),
+    (kept_aside, ASIDE),
+    (second_aside, SECOND_ASIDE),
+    (third_aside, THIRD_ASIDE),
+)
+"""Each module of drivers with its bugs; the first is the corpus, the others are kept aside."""
+
 NOT_HAD = (
     (
         "Jinja2 2.5.5, LRUCache.__getitem__",
@@ -248,10 +295,7 @@ class HandlerWithoutLock(logging.NullHandler):
 
 def driver_of(name: str) -> Any:
     """The driver of this name."""
-    for module in (drivers, kept_aside):
-        if hasattr(module, name):
-            return getattr(module, name)
-    return getattr(second_aside, name)
+    return next(getattr(module, name) for module, _ in SETS if hasattr(module, name))
 
 
 def one(driver: str, modules: list[str]) -> dict[str, Any]:
@@ -286,7 +330,10 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
 def judged(bug: KnownBug, version: str, peer: PythonPeer | None = None) -> dict[str, Any]:
     """The result of a driver on one version, in a process of its own; by another explorer if one is named."""
     try:
-        folders = [fetched(f"{bug.package}=={version}"), *map(fetched, bug.also)]
+        folders = [
+            fetched(f"{bug.package}=={version}"),
+            *(fetched(need.format(version=version)) for need in bug.also),
+        ]
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         return {"verdict": "not had", "why": str(error), "executions": 0, "seconds": 0.0}
     folders += [folder / "src" for folder in folders if (folder / "src").is_dir()]
@@ -379,8 +426,8 @@ def main() -> int:
     parser.add_argument("--only", metavar="NAME", help="only the drivers whose name begins so")
     parser.add_argument("--table", metavar="FILE", help="write the table into this page")
     parser.add_argument(
-        "--aside", type=int, nargs="?", const=1, default=0, choices=(0, 1, 2), metavar="SET",
-        help="a set that is kept aside: the first, or the second",
+        "--aside", type=int, nargs="?", const=1, default=0, choices=range(len(SETS)), metavar="SET",
+        help="a set that is kept aside: the first, or that of this number",
     )  # fmt: skip
     parser.add_argument(
         "--peers", action="store_true", help="frontrun and interleave-test on the same drivers"
@@ -390,9 +437,7 @@ def main() -> int:
         print(json.dumps(one(asked.one[0], asked.one[1:])))
         return 0
     bugs = [
-        bug
-        for bug in (BUGS, ASIDE, SECOND_ASIDE)[asked.aside]
-        if not asked.only or bug.driver.startswith(asked.only)
+        bug for bug in SETS[asked.aside][1] if not asked.only or bug.driver.startswith(asked.only)
     ]
     if asked.peers:
         peers_table(bugs)

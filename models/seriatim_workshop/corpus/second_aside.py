@@ -4,14 +4,7 @@
 
 import threading
 
-
-def together(*bodies):
-    """Run the bodies in threads of their own until all have ended."""
-    threads = [threading.Thread(target=body) for body in bodies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+from seriatim_workshop.corpus.drivers import together
 
 
 def kafka_callback():
