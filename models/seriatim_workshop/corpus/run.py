@@ -315,7 +315,7 @@ def one(driver: str, modules: list[str]) -> dict[str, Any]:
     from seriatim_models.explorer.python import check
 
     try:
-        result = check(driver_of(driver), modules=modules, seconds=SECONDS)
+        result = check(driver_of(driver), modules=[*modules, drivers.__name__], seconds=SECONDS)
     except ExplorerError as error:
         return {"verdict": "refused", "why": str(error), "executions": 0, "seconds": 0.0}
     return {
