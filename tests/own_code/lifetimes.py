@@ -331,3 +331,24 @@ def right_listener_is_held() -> None:
         assert method is None or method() == 1
 
     run(listeners.clear, call)
+
+
+class Derived(Counted):
+    """Its objects die by the `__del__` of another class."""
+
+    def __init__(self) -> None:
+        pass
+
+
+DERIVED: list[Counted] = []
+
+
+def wrong_derived_object_dies_early() -> None:
+    """The list holds the only reference to an object that nobody has named."""
+    Counted.live = 1
+    DERIVED[:] = [Derived()]
+    run(DERIVED.clear, lambda: seen_alive(Counted.live))
+
+
+def seen_alive(live: int) -> None:
+    assert live == 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from tests.own_code import closed_late, lifetimes, seen_late
+from tests.own_code import closed_late, lifetimes, no_object, seen_late
 
 from seriatim_models.explorer.errors import OutsideModel
 from seriatim_models.explorer.python import check
@@ -65,6 +65,17 @@ def test_nobody_looks_for_what_has_died_before_anybody_can_see_it(
     result = check(seen_late.right_many_objects_before_a_reference, seconds=60)
     assert (result.verdict, result.executions) == ("ok", 2)
     assert times < 3 * seen_late.MANY
+
+
+def test_a_class_without_an_object_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with such a class was looked through at each announcement of its import."""
+
+    def counts(records: Iterable[ObjectRecord]) -> Iterator[int]:
+        raise AssertionError("nobody can see what has died")
+
+    monkeypatch.setattr(followed, "_counts", counts)
+    result = check(no_object.right_lists_beside_a_class, seconds=60)
+    assert (result.verdict, result.executions) == ("ok", 2)
 
 
 def test_collecting_cycles_is_refused() -> None:

@@ -279,6 +279,7 @@ class PythonExecution(Execution):
         self.generators: dict[int, random.Random] = {}
         """What each thread draws from, by its number."""
         self.finalizers: list[object] = []
+        """What may be called when an object dies, and the classes with a `__del__` of the program."""
         self.looking: dict[Thread, list[tuple[object, bool, int]]] = {}
         """The lookups by keys that Python compares in which each thread is: container, whether it changes, site."""
         self.heads: dict[Thread, Any] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import types
 from typing import Any
 
@@ -38,7 +39,7 @@ from seriatim_models.explorer.python.containers import (
     runs_text,
     spread,
 )
-from seriatim_models.explorer.python.execution import LIFETIMES
+from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution
 from seriatim_models.explorer.python.iterations import Scoped, ScopedAsync, for_
 from seriatim_models.explorer.python.matching import match_class, match_mapping, match_sequence
 from seriatim_models.explorer.python.places import (
@@ -115,8 +116,32 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
     if ex is not None and HOOK in vars(kind):
         observe_hook(ex, kind)
     if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
-        ex.need(LIFETIMES, 0)
+        _finalizing(ex, kind)
     return kind
+
+
+FOUND_BY_THE_COLLECTOR = 1 << 14
+"""The flag of a type, Py_TPFLAGS_HAVE_GC, whose objects `gc` knows: not of one with empty slots."""
+
+
+def _finalizing(ex: PythonExecution, kind: type) -> None:
+    """Note that the objects of a class show when they die. Lifetimes are followed once there was such an object.
+
+    It dies, and calls what stands here, or it is there at the end of the execution, where `lifetimes` looks for it.
+    """
+    finalizer = vars(kind)["__del__"]
+    findable = kind.__flags__ & FOUND_BY_THE_COLLECTOR and type(finalizer) is types.FunctionType
+    if LIFETIMES in ex.search.promoted or not findable:
+        ex.need(LIFETIMES, 0)
+        return
+    ex.finalizers.append(kind)
+
+    @functools.wraps(finalizer)
+    def dying(self: object) -> object:
+        ex.need(LIFETIMES, 0)
+        return finalizer(self)
+
+    type.__setattr__(kind, "__del__", dying)
 
 
 def _bound_by_c(method: Any) -> bool:

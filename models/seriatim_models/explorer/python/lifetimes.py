@@ -2,7 +2,8 @@
 stands within a `with` or `try` and so does something when it is closed.
 
 As long as nothing of this kind is made in a program, its objects live until their execution ends: nobody can tell.
-The first that is made begins the search again, with lifetimes followed. Then an object dies as in CPython without the
+The first that is made begins the search again, with lifetimes followed; a class with a `__del__` is nothing of this
+kind before it has an object. Then an object dies as in CPython without the
 collector of cycles: when the last reference to it goes. All references but those of the explorer itself are real ones,
 so before each announcement the thread that runs drops what only the explorer holds; `__del__` and callbacks run there.
 What died before the first of this kind was made in an execution is dropped then: until then nobody could tell.
@@ -178,7 +179,9 @@ COUNTED_HELD = next(_counts([ObjectRecord(object(), "", 0, 0, True, None)]))
 
 
 def outlived(ex: PythonExecution) -> bool:
-    """Whether an execution has come to its end with a generator or coroutine that does something when it is closed.
+    """Whether an execution has come to its end with something that does something when it dies.
+
+    That is a generator or coroutine that is closed then, or an object with a `__del__`.
 
     It may have died before, if nobody but the explorer held what held it.
     """
@@ -187,7 +190,20 @@ def outlived(ex: PythonExecution) -> bool:
         any(cleans_up(g.gi_code, g.gi_frame) for g in generators if inspect.isgenerator(g))
         or any(cleans_up(coroutine.cr_code, coroutine.cr_frame) for coroutine, _ in ex.coroutines)
         or any(cleans_up(g.ag_code, g.ag_frame) for loop in ex.loops for g in loop._asyncgens)
+        or _has_an_object([kind for kind in ex.finalizers if isinstance(kind, type)])
     )
+
+
+def _has_an_object(kinds: list[type]) -> bool:
+    """Whether there is an object of one of these classes, or of a class that is made from one."""
+    found = {id(kind): kind for kind in kinds}
+    left = list(kinds)
+    while left:
+        below: list[type] = type.__subclasses__(left.pop())
+        derived = {id(kind): kind for kind in below}
+        left += [kind for key, kind in derived.items() if key not in found]
+        found |= derived
+    return bool(found) and any(id(type(obj)) in found for obj in gc.get_referrers(*found.values()))
 
 
 def cleans_up(code: types.CodeType, frame: types.FrameType | None) -> bool:
