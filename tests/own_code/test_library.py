@@ -17,6 +17,7 @@ from tests.own_code import (
     looked_into,
     out_of_sight,
     read_by_c,
+    slices,
     written_in_python,
 )
 
@@ -36,6 +37,7 @@ PROGRAMS = [
         class_checks,
         out_of_sight,
         read_by_c,
+        slices,
     )
     for name in sorted(vars(module))
     if name.partition("_")[0] in EXPECTED

@@ -232,6 +232,9 @@ class _Library:
     reads_answers: Callable[[PythonExecution], None]
     """`class_checks.reads_answers`."""
     looked_up: Callable[..., Any]
+    gathered: Callable[[Any, int], Any]
+    """`calls.gathered`."""
+    in_order: Callable[..., Any]
     call: Callable[..., Any]
     """`calls.call`."""
     today: Callable[..., Any]
@@ -605,12 +608,27 @@ def _behind(
     """Add the state that an object of C shares with others: what it was made from, and the files."""
     if isinstance(obj, FILE) and not isinstance(obj, IN_MEMORY):
         found[0] = (ex.files, CONTENTS, True)
-    for source in ex.derived.get(id(obj), (None, ()))[1]:
+    if type(obj) is memoryview:
+        exporter = _exporter(obj)
+        sources: tuple[Any, ...] = (exporter,)
+        if kind_of(type(exporter)) not in (CONTAINER, OPAQUE):
+            return  # `bytes`, or a view that has been released
+    else:
+        sources = ex.derived.get(id(obj), (None, ()))[1]
+    for source in sources:
         if type(source) is weakref.ref:
             source = source()
         if source is not None and id(source) not in found:
             found[id(source)] = (record_of(ex, source, site), CONTENTS, True)
             _behind(ex, source, site, found)
+
+
+def _exporter(view: memoryview) -> Any:
+    """What a view looks at, through however many other views; None if it has been released."""
+    try:
+        return view.obj
+    except ValueError:
+        return None
 
 
 def look_inside(ex: PythonExecution, thread: Thread, obj: Any, site: int) -> None:
@@ -693,7 +711,10 @@ def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
     ex = now.execution
     if ex is not None and ex.current is not None:
         named(ex, value, site)
-        touch_contents(obj, True, site)
+        if type(key) is slice and type(getattr(type(obj), "__setitem__", None)) is SLOT_OF_C:
+            value = _before_slice(ex, obj, value, site)
+        else:
+            touch_contents(obj, True, site)
         if kind_of(type(obj)) == INSTANCE:
             unobserved_method(obj, "__setitem__", site)
         if kind_of(type(key)) in (INSTANCE, TUPLE):
@@ -701,6 +722,23 @@ def setitem(value: Any, obj: Any, key: Any, site: int) -> None:
             return
     obj[key] = value
 
+
+def _before_slice(ex: PythonExecution, obj: Any, value: Any, site: int) -> Any:
+    """Announce `obj[i:j] = value`: one operation, which reads `value`; what Python makes is gathered before it."""
+    if isinstance(obj, dict):  # whose keys they are since 3.12
+        touch_contents(obj, True, site)
+        return value
+    value = library.gathered(value, site)
+    if ex.current is not None:
+        accesses = contents(ex, obj, True, site)
+        if kind_of(type(value)) in (CONTAINER, VIEW, OPAQUE):
+            accesses += contents(ex, value, False, site)
+        ex.touch_all(ex.current, accesses, site)
+    return (library.in_order(value) or value) if isinstance(value, set | frozenset) else value
+
+
+SLOT_OF_C = types.WrapperDescriptorType
+"""What `object.__setitem__` and its like are in a class of C."""
 
 STATEFUL = (CONTAINER, TUPLE, VIEW)
 
@@ -861,13 +899,18 @@ def result_of(ex: PythonExecution, value: Any, site: int, sources: Iterable[Any]
 
 
 def derive(ex: PythonExecution, value: Any, sources: Iterable[Any]) -> None:
-    """An object of C was made from others: a cursor of a connection, a view of an array."""
+    """An object of C was made from others: a cursor of a connection, an iterator over an array.
+
+    A view knows itself what it looks at. If that is hidden inside of C, as of a `BytesIO`, it was made from the others.
+    """
+    if type(value) is memoryview:
+        value = _exporter(value)
     known = tuple(
         weakref.ref(each) if type(each) in CLOSED_LAST else each  # as in its record
-        for each in sources
-        if kind_of(type(each)) in (CONTAINER, OPAQUE)
+        for each in (_exporter(each) if type(each) is memoryview else each for each in sources)
+        if each is not value and kind_of(type(each)) in (CONTAINER, OPAQUE)
     )
-    if known:
+    if known and kind_of(type(value)) == OPAQUE:
         ex.derived[id(value)] = (value, known)
 
 

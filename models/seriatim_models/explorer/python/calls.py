@@ -88,6 +88,7 @@ from seriatim_models.explorer.python.iterations import (
     in_order,
     iter_,
     lazy,
+    made_by_python,
     prepared,
     resumed,
 )
@@ -384,7 +385,9 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
         args, between = gone_through(function, args, kwargs, site)
         if between:
             return result_of(ex, function(*args, **kwargs), site)
-    elif name in ("_count_elements", "iadd") and (filled := filling(args[0], name, args[1:], site)):
+    elif name in ("_count_elements", "iadd", "ior") and (
+        filled := filling(args[0], name, args[1:], site)
+    ):
         return function(args[0], *filled)
     if kwargs.get("key") is not None:
         kwargs = {**kwargs, "key": callee(kwargs["key"], site)}
@@ -766,5 +769,18 @@ _special: dict[Any, Callable[..., Any]] = {
 }
 
 
+def gathered(value: Any, site: int) -> Any:
+    """What `obj[i:j] = value` takes: what Python makes is all made before it, and C code goes through the rest."""
+    ex = now.execution
+    if made_by_python(value):
+        return call(list, site, value)
+    if ex is not None and hasattr(value, "__next__"):
+        value = iter_(value, site)
+        in_one_go(ex, (value,), site)
+    return value
+
+
 library.call = call
+library.gathered = gathered
+library.in_order = in_order
 library.looked_up = looked_up

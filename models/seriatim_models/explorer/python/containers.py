@@ -87,6 +87,8 @@ def getitem(obj: Any, key: Any, site: int) -> Any:
             return looked_up(obj, False, site, lambda: operator.getitem(obj, key))
         if missing and now.execution is not None and key not in obj:
             return result_of(now.execution, operator.getitem(obj, key), site)
+        if what == OPAQUE and type(key) in (slice, tuple) and now.execution is not None:
+            return result_of(now.execution, operator.getitem(obj, key), site, (obj,))
     elif what == INSTANCE:
         unobserved_method(obj, "__getitem__", site)
     # Not `obj[key]`: the interpreter learns to call a `__getitem__` of Python without a reference of its own to `obj`,

@@ -61,11 +61,14 @@ COUNTED_TOGETHER = ("threads", "timers_ended", "timers_bounded")
 
 
 CLOSED_LAST = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
-"""What does something when its last reference goes: its record has a weak one."""
+"""What does something when its last reference goes."""
+HELD_WEAKLY = (*CLOSED_LAST, memoryview)
+"""What is seen to go with its last reference, so that its record has a weak one: of a view, what it looks at may change
+its size then."""
 
 
 def _forget(records: dict[int, ObjectRecord], key: int, _: object) -> None:
-    """A generator has died: its address may be used again."""
+    """A generator or a view has died: its address may be used again."""
     records.pop(key, None)
 
 
@@ -426,7 +429,7 @@ class PythonExecution(Execution):
             self.numbers[maker] = number = self.numbers[maker] + 1
         key = id(obj)
         weak = None
-        if type(obj) in CLOSED_LAST:
+        if type(obj) in HELD_WEAKLY:
             obj = weak = weakref.ref(obj, partial(_forget, self.records, id(obj)))
         found = ObjectRecord(obj, label, maker, number, made, thread)
         found.weak = weak

@@ -55,7 +55,7 @@ ELEMENTS_CALLED = {
 }  # fmt: skip
 """Functions of C that go through what they are given, and methods of the elements that they call."""
 ONE_BY_ONE = frozenset(
-    ("extend", "extendleft", "update", "difference_update", "__iadd__", "__ior__", "iadd", "_count_elements")
+    ("extend", "extendleft", "update", "difference_update", "__iadd__", "__ior__", "iadd", "ior", "_count_elements")
 )  # fmt: skip
 """Methods of containers, and functions, that put in one element before they ask for the next."""
 CALLED_AT: dict[Any, int] = {
@@ -256,16 +256,50 @@ def resumed(name: str, args: tuple[Any, ...], site: int) -> tuple[Any, ...]:
 
 def filling(owner: Any, name: str, args: tuple[Any, ...], site: int) -> tuple[Any, ...] | None:
     """The arguments of a method that fills `owner` with what Python makes meanwhile; None for all others."""
-    if name not in ONE_BY_ONE or not any(made_by_python(argument) for argument in args):
+    if name not in ONE_BY_ONE or (name == "ior" and not isinstance(owner, dict)):
         return None
-    return tuple(Filling(arg, owner, site) if made_by_python(arg) else arg for arg in args)
+    if isinstance(owner, dict) and name != "_count_elements":
+        args = tuple(ByKeys(arg, site) if _asked_for_keys(arg) else arg for arg in args)
+    made = [isinstance(arg, ByKeys) or made_by_python(arg) for arg in args]
+    if not any(made):
+        return None
+    return tuple(
+        Filling(arg, owner, site) if by_python else arg
+        for arg, by_python in zip(args, made, strict=True)
+    )
+
+
+class ByKeys:
+    """The pairs that C code makes of a mapping in Python: it has all keys first, then one value after the other."""
+
+    __s_native__ = True
+
+    def __init__(self, mapping: Any, site: int) -> None:
+        self.mapping = mapping
+        self.keys_left = iter(library.call(list, site, mapping.keys()))
+
+    def __iter__(self) -> ByKeys:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        key = next(self.keys_left)
+        return key, self.mapping[key]
+
+
+def _asked_for_keys(value: Any) -> bool:
+    """Whether a dict that is filled with `value` asks Python for its keys or values."""
+    kind = type(value)
+    if not hasattr(kind, "keys") or "__s_native__" in kind.__dict__:
+        return False
+    names = ("__iter__",) if isinstance(value, dict) else ("keys", "__getitem__")
+    return any(isinstance(getattr(kind, name, None), types.FunctionType) for name in names)
 
 
 def made_by_python(elements: Any) -> bool:
     """Whether Python runs between two elements that C code takes of it."""
     if isinstance(elements, types.GeneratorType):
         return True
-    if kind_of(type(elements)) == INSTANCE and not hasattr(elements, "keys"):
+    if kind_of(type(elements)) == INSTANCE:
         return isinstance(getattr(type(elements), "__iter__", None), types.FunctionType)
     return _is_lazy(elements) and not _stays_in_c(elements)
 
@@ -375,9 +409,17 @@ def iter_(value: Any, site: int, late: bool = False) -> Any:
             if type(value) in LAZY:
                 return value
         return Iteration(value, value, site)
+    if what == OPAQUE and _gone_through_by_c(type(value)):
+        return Iteration(value, None if late else iter(value), site)
     if what == INSTANCE:
         unobserved_method(value, "__iter__", site)
     return value
+
+
+def _gone_through_by_c(kind: type) -> bool:
+    """Whether C code goes through the elements of an object of C: an array, a view."""
+    through = getattr(kind, "__iter__", None) or getattr(kind, "__getitem__", None)
+    return isinstance(through, types.WrapperDescriptorType)
 
 
 class InOrder:

@@ -225,8 +225,8 @@ class ObjectRecord:
         self, obj: object, label: str, maker: int, number: int, made: bool, owner: Thread | None
     ) -> None:
         self.obj = obj
-        """The object, kept so that its address is not used again; of a generator, which shows when it dies by what it
-        does then, a weak reference."""
+        """The object, kept so that its address is not used again; of a generator or a view, which show when they
+        die by what is done or may be done then, a weak reference."""
         self.weak: object = None
         """That weak reference once more, so that it never looks like an object that only its record holds."""
         self.dying = 0
