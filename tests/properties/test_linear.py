@@ -16,6 +16,7 @@ from seriatim_models.history import Event
 from seriatim_models.history.complete import complete
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
+from seriatim_models.properties.standing import confirmed
 
 P20 = QueueLinearizable()
 
@@ -327,3 +328,76 @@ def test_what_is_not_known_to_be_settled_may_have_come_back(acked: str, verdict:
     assert ended is verdict
     mine = [msgspec.structs.replace(e, conn="c1") for e in events]
     assert P20.check(list(complete(mine))).verdict is Verdict.VIOLATED
+
+
+def recorded(*lines: tuple[str, str, str, str, int]) -> Finding:
+    """The finding on calls of several recorders: recorder, event, phase, message, time."""
+    numbers = {"publish": 1, "get": 2}
+    events = [
+        Event(
+            i=i, rec=rec, proc=rec, lvl="api", q="q", ev=ev, ph=ph, m=m, t=t,
+            op=numbers.get(ev), autoack=True if ev == "get" else None,
+        )
+        for i, (rec, ev, ph, m, t) in enumerate(lines)
+    ]  # fmt: skip
+    return confirmed(P20, P20.check(list(complete(events))))
+
+
+BOTH_IN = (
+    ("p", "publish", "invoke", "a", 0),
+    ("p", "publish", "ok", "a", 1),
+    ("p", "publish", "invoke", "b", 2),
+    ("p", "publish", "ok", "b", 3),
+)
+"""Two values, one after the other."""
+ANOTHER_ASKS = (("d", "get", "invoke", "", -2), ("d", "get", "ok", "", -1))
+
+
+@pytest.mark.parametrize(
+    ("found", "later", "violated"),
+    [
+        ("b", 9, True),  # the other worker's recorder goes on, and shows no `a`
+        ("b", None, False),  # it may have been killed, and its worker took `a`
+        ("", 9, True),
+        ("", None, False),
+    ],
+)
+def test_what_a_worker_may_have_taken_behind_its_recorders_last_line_is_neither_passed_over_nor_there(
+    found: str, later: int | None, violated: bool
+) -> None:
+    """A worker found the later value, or nothing; another one had asked before, and its recorder wrote no more."""
+    goes_on = () if later is None else (("d", "get", "invoke", "", later),)
+    seen = (("c", "get", "invoke", "", 5), ("c", "get", "ok", found, 6))
+    finding = recorded(*ANOTHER_ASKS, *BOTH_IN, *seen, *goes_on)
+    assert finding.verdict is (Verdict.VIOLATED if violated else Verdict.OK), finding
+    assert finding.n_untestable == (not violated)
+
+
+def test_a_value_that_another_worker_took_later_was_there_whoever_stopped() -> None:
+    seen = (("c", "get", "invoke", "", 5), ("c", "get", "ok", "", 6))
+    taken = [
+        line
+        for k, m in enumerate("ab")
+        for line in (("e", "get", "invoke", "", 7 + 2 * k), ("e", "get", "ok", m, 8 + 2 * k))
+    ]
+    assert recorded(*ANOTHER_ASKS, *BOTH_IN, *seen, *taken).verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("ok", "violated"), ("invoke", "ok")])
+def test_a_worker_that_has_ended_for_certain_takes_nothing_more(phase: str, expected: str) -> None:
+    """An end that has only begun is not known to have happened."""
+    ends = Event(i=2, rec="d", proc="d", conn="d", lvl="api", ev="conn_close", ph=phase, t=4)
+    asks = [
+        Event(i=i, rec="d", proc="d", conn="d", lvl="api", q="q", ev="get", ph=ph, op=2, t=i - 2, autoack=True)
+        for i, ph in enumerate(("invoke", "ok"))
+    ]  # fmt: skip
+    lines = [*BOTH_IN, ("c", "get", "invoke", "", 5), ("c", "get", "ok", "b", 6)]
+    others = [
+        Event(
+            i=i, rec=rec, proc=rec, conn=rec, lvl="api", q="q", ev=ev, ph=ph, m=m, t=t,
+            op=1 if ev == "publish" else 2, autoack=True if ev == "get" else None,
+        )
+        for i, (rec, ev, ph, m, t) in enumerate(lines)
+    ]  # fmt: skip
+    events = sorted([*asks, ends, *others], key=lambda e: e.t or 0)
+    assert P20.check(list(complete(events))).verdict.value == expected

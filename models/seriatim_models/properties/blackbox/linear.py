@@ -145,6 +145,8 @@ class Inside(msgspec.Struct, ForgetsOldest):
     n_early: int = 0
     recorders: LatestLines = msgspec.field(default_factory=LatestLines)
     """Of lines that put in or take out."""
+    takers: dict[Holder, str] = {}
+    """Who asked for messages here or was given one, and is not known to have ended: the recorder that wrote it down."""
     empty_early: int = 0
     tested: int = 0
     untestable: int = 0
@@ -166,6 +168,21 @@ class Inside(msgspec.Struct, ForgetsOldest):
                 self.forgotten = True
         return False
 
+    def took(self, event: Event) -> None:
+        """Somebody asks, or is answered."""
+        self.recorders.take(event)
+        if event.rec and not self.out:
+            self.takers[holder(event)] = event.rec
+
+    def taken_unseen(self, before: Time, seen: Event) -> bool:
+        """Whether somebody may have taken what was there `before` behind the latest line of his recorder: another one
+        than that of an event that was `seen`, which wrote nothing later and so may have been killed.
+        """
+        recs = self.takers.values()
+        return bool(seen.rec) and any(
+            rec and rec != seen.rec and self.recorders.of.get(rec, NEVER) <= before for rec in recs
+        )
+
 
 class Queues(msgspec.Struct):
     """The aggregation state of P20: what is inside, and what is under way."""
@@ -177,6 +194,8 @@ class Queues(msgspec.Struct):
     """Of each holder, the queues that it consumes: what was pushed to it may never be seen, if it ends."""
     lost: bool = False
     """Lines were lost: what was in any queue is not known."""
+    whole: bool = False
+    """Every recorder is known to have gone on: that is taken from the run when a witness is judged alone."""
     why: str = ""
     witness: list[Event] = []
 
@@ -262,11 +281,19 @@ class _LinearityPass:
                 for by in holders(event, self.s.consuming):
                     for q in self.s.consuming.pop(by):
                         self.leave(self._at(q))
+                self._takes_no_more(event)
             elif event.q:  # recover, expire, purge, delete: messages go or come back by themselves
                 self.leave(self._at(event.q))
             else:
                 for q in self.s.held.pop(holder(event), {}):
                     self.leave(self._at(q))
+
+    def _takes_no_more(self, end: Event) -> None:
+        """Who has ended for certain takes nothing behind the latest line of his recorder."""
+        if end.ph == "ok" or end.ev == "conn_drop":
+            for inside in self.s.queues.values():
+                for by in list(holders(end, inside.takers)):
+                    del inside.takers[by]
 
     def _only_counted(self, event: Event) -> bool:
         """Count an event of a queue, when none is judged any more; False if there is more to do than that.
@@ -366,7 +393,7 @@ class _LinearityPass:
 
     def _dequeue(self, event: Event) -> None:
         inside = self._at(event.q)
-        inside.recorders.take(event)
+        inside.took(event)
         if event.ph == "invoke":
             _never_answered(inside, inside.pending.pop(_operation(event), None))
             inside.pending[_operation(event)] = event
@@ -546,7 +573,7 @@ class _LinearityPass:
                 else:
                     self.s.blame(inside, _absent(taken), [taken])
             for full in inside.full:
-                self.s.blame(inside, full.why, full.witness)
+                self._blame_full(inside, full)
             if inside.out:
                 continue
             self._never_taken(inside)
@@ -563,6 +590,9 @@ class _LinearityPass:
                 del spare[0]
                 continue
             over = value.over[-1]
+            if not self.s.whole and inside.taken_unseen(value.due, over):
+                inside.untestable += 1
+                continue
             why = (
                 f"{value.m} was enqueued by {value.hi}, before {over.m}; {over.m} was taken by "
                 f"{value.due} (event {over.i}), but {value.m} never"
@@ -581,7 +611,19 @@ class _LinearityPass:
             else:
                 inside.untestable += 1
             if found is not None:
-                self.s.blame(inside, found.why, found.witness)
+                self._blame_full(inside, found)
+
+    def _blame_full(self, inside: Inside, full: Full) -> None:
+        """A dequeue found nothing in a full queue, unless somebody took unseen what nobody was seen to take."""
+        found = full.witness[-1]
+        taken = {e.m for e in full.witness if e.ev in ACQUIRES and e.m}
+        left = [e.m for e in full.witness if e.ev == "publish" and e.m not in taken]
+        never = any(inside.out or m in inside.values for m in left)
+        if never and not self.s.whole and inside.taken_unseen(full.hi, found):
+            inside.tested -= 1
+            inside.untestable += 1
+        else:
+            self.s.blame(inside, full.why, full.witness)
 
     def _full_throughout(self, inside: Inside, empty: Empty) -> list[Event]:
         """Values of which one was inside at each instant, whatever the unanswered dequeues took; or none.
@@ -645,8 +687,10 @@ class QueueLinearizable(SequentialProperty[Queues]):
     time = "O(n log n)"
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
-        """The finding on a witness alone: that the run records enqueues is taken from the run, not from an event."""
-        state = Queues(queues={e.q: Inside(published=True) for e in witness})
+        """The finding on a witness alone: that the run records enqueues, and that its recorders went on, is taken from
+        the run, not from an event.
+        """
+        state = Queues(queues={e.q: Inside(published=True) for e in witness}, whole=True)
         self.feed(state, witness)
         return self.close(state)
 
