@@ -11,6 +11,7 @@ import pytest
 from seriatim_models.conformance.lint import lint
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import Event
+from seriatim_models.history.unrecorded import with_gaps
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox.in_time import InTime
 from seriatim_models.properties.standing import confirmed
@@ -401,3 +402,22 @@ def test_lint_names_a_delay_that_was_changed() -> None:
     for delays, expected in (((50, 50), 0), ((50, 60), 1)):
         given = {hint.id: hint.count for hint in lint(declared(d) for d in delays)}
         assert given.get("changed-delay", 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "t", "kinds", "expected"),
+    [
+        ({"delay": 200}, 100, ["expire"], Verdict.VIOLATED),
+        ({"delay": 200}, 100, ["ack", "conn_close", "nack"], Verdict.VIOLATED),
+        ({"delay": 200}, 100, ["get"], Verdict.INCONCLUSIVE),  # it may have been given before
+        ({"delay": 200}, 100, ["declare"], Verdict.INCONCLUSIVE),  # nor is its clock known
+        ({"ttl": 200}, 500, ["expire"], Verdict.VIOLATED),
+        ({"ttl": 200}, 500, ["deliver", "expire"], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_an_end_that_no_recorder_writes_down_explains_no_time(
+    args: dict[str, object], t: float, kinds: list[str], expected: Verdict
+) -> None:
+    """A client does not see a lease end; what it sees of delays is as definite as ever."""
+    recorded = with_gaps([*published(args), *got(t)], kinds)
+    assert verdict(*recorded) is expected

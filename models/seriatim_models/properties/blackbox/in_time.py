@@ -10,6 +10,7 @@ import msgspec
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.complete import SETTLES
 from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
@@ -33,6 +34,9 @@ LONGEST, TIME_MAX = 2**61, 2**63 - 1
 """Nanoseconds of a delay, a time to live or a lease (73 years; a longer one counts as so long), and of any time: more
 could not be written to a state.
 """
+TIMES = frozenset({"publish", "deliver", "get", "declare", "delete"})
+"""Kinds of events that say when a message was published and given first, and to which queue: without one of another
+kind what comes before its delay is over, or after its time to live, came so all the same."""
 KEPT = 65_536  # messages with a delay or a time to live; the state must stay small
 
 
@@ -201,10 +205,7 @@ class InTime(SequentialProperty[InTimeState]):
         for event in events:
             state.doubts.take(event)
             if event.ev == GAP:
-                state.messages.clear()
-                state.old.clear()
-                state.leased = Leases()
-                state.rest = None
+                self._lines_lost(state, event)
             elif event.ev in ENDS or event.ev in ("cancel", "delete", "expire"):
                 state.leased.ended(event)
             elif event.ev == "note":
@@ -222,6 +223,16 @@ class InTime(SequentialProperty[InTimeState]):
                 self._settled(state, event)
             elif event.ev in ("deliver", "get") and event.ph not in ("invoke", "fail", "info"):
                 self._looked(state, event)
+
+    @staticmethod
+    def _lines_lost(state: InTimeState, gap: Event) -> None:
+        """Lines may be missing here, all of some kinds or any."""
+        kinds = missing_kinds(gap)
+        if not kinds or not TIMES.isdisjoint(kinds):
+            state.messages.clear()
+            state.old.clear()
+        state.leased = Leases()
+        state.rest = None
 
     def _publish(self, state: InTimeState, event: Event) -> None:
         name = event.q, event.m
