@@ -274,10 +274,13 @@ class Lifecycles(msgspec.Struct):
 
     def may_be_gone(self, by: Holder, at: int, again: Event) -> bool:
         """Whether a session may have ended silently before a message came back. The broker says so by marking it as
-        redelivered; only an answer to a call that was begun after position `at` denies it.
+        redelivered, or counting it; only an answer to a call that was begun after position `at` denies it, or to a poll
+        of a worker that has no channel.
         """
         has_session = again.lvl not in EXACT and (by.ch is not None or bool(by.conn))
-        return has_session and first(again) is False and self.sessions.last_sign(by, at) < at
+        if not has_session or first(again) is not False or self.sessions.last_sign(by, at) >= at:
+            return False
+        return not self.sessions.polled_since(by, at)
 
     def proof_that_there(self, by: Holder, at: int, again: Event) -> list[PlacedEvent]:
         """The call and its answer by which it is known that `may_be_gone` is false, if it is known by that."""

@@ -347,6 +347,11 @@ class Sessions(msgspec.Struct):
             return latest >= at
         return not self.ends or connection(by) in self.ends
 
+    def polled_since(self, by: Holder, at: int) -> bool:
+        """Whether a worker without a channel is seen to have polled behind a position, where it was there still."""
+        known = self.polls.answered.get(connection(by)) if by.ch is None else None
+        return known is not None and known[0].pos >= at and self.lasts(by, at)
+
     def _replaced(self, by: Holder) -> bool:
         """Whether a holder's channel was opened anew, so that it had ended before, of which nothing is recorded."""
         opened = None if by.gen is None else self.reopened.get(by._replace(gen=by.gen + 1))
