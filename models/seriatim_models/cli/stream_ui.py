@@ -67,7 +67,7 @@ class LineView:
         """The line of the batch says it, once it is over."""
 
     def update(self, progress: StreamProgress) -> None:
-        wrong = f", violated: {', '.join(progress.violated)}" if progress.violated else ""
+        wrong = f", violated: {first_violated(progress)}" if progress.violated else ""
         more = "".join(f", {part}" for part in left_out(progress))
         if progress.failed:
             self._print(f"batch {progress.batch}: {made_again(progress.failed)}")
@@ -201,7 +201,10 @@ def violations(p: StreamProgress) -> Text:
     """The number of violations, and of which properties."""
     if not p.violated:
         return Text("none so far", style="green")
+    return Text(f"{p.violations:,} so far: {first_violated(p)}", style="bold red")
+
+
+def first_violated(p: StreamProgress) -> str:
+    """The first violated properties, each with its run, and how many more there are."""
     more = [f"{len(p.violated) - SHOWN:,} more"] if len(p.violated) > SHOWN else []
-    return Text(
-        f"{p.violations:,} so far: {', '.join([*p.violated[:SHOWN], *more])}", style="bold red"
-    )
+    return ", ".join([*p.violated[:SHOWN], *more])
