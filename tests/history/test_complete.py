@@ -9,8 +9,9 @@ import pytest
 
 from seriatim_models.conformance.lint import lint
 from seriatim_models.history import Event
-from seriatim_models.history.complete import SENT_KEPT, Completion, complete
+from seriatim_models.history.complete import Completion, complete
 from seriatim_models.history.event import GAP
+from seriatim_models.history.known_channels import SENT_KEPT
 
 
 def recording(*rows: tuple[str, str, dict[str, Any]], lvl: str = "api") -> list[Event]:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from seriatim_models.history import Event
-from seriatim_models.history.complete import SETTLES, complete
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import SETTLES
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import settled
 from seriatim_models.pipeline.stream.settled import SettledMessages

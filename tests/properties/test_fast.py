@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
 from seriatim_models.history import Event, Header, HistoryError, read_history, write_history
-from seriatim_models.history.complete import UNKNOWN_GEN, Completion, complete
+from seriatim_models.history.complete import Completion, complete
+from seriatim_models.history.event import UNKNOWN_GEN
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from seriatim_models.history.complete import UNKNOWN_GEN
+from seriatim_models.history.event import UNKNOWN_GEN
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.base import CaseEvents
 from seriatim_models.properties.blackbox import BLACKBOX

@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import SETTLES, Event
 from seriatim_models.properties.base import Verdict
 from seriatim_workshop.right import broker, clients, drawing, logs, workers
 from seriatim_workshop.right.broker import MS

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, Completion, began
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.complete import Completion
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.blackbox.lifecycle import (
     acquires,

@@ -47,72 +47,44 @@ not declared since then nobody knows where what dies in it goes, nor how a messa
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import (
+    ANY_TIME,
+    EXACT,
+    GAP,
+    IMPLIES_NOTHING,
+    SETTLES,
+    UNKNOWN_GEN,
+    Event,
+)
+from seriatim_models.history.known_channels import (
+    SENT_KEPT,
+    AskedLimit,
+    CreditLimiter,
+    Given,
+    KnownChannel,
+    KnownConsumer,
+    shows_ids,
+)
+from seriatim_models.history.known_messages import (
+    KnownMessage,
+    KnownMessages,
+    Milliseconds,
+    QueueDelay,
+    milliseconds,
+)
+from seriatim_models.history.takers import TAKERS, Takers, operation
 from seriatim_models.history.unrecorded import missing_kinds
 
-SETTLES = frozenset({"ack", "nack", "reject"})
-Milliseconds = int | float
-"""A delay as events have it."""
-IMPLIES_NOTHING = frozenset(
-    {"cb_begin", "cb_end", "commit", "fault", "note", "purge", "return", "rpc"}
-)
-"""Kinds of events that say nothing of others."""
 DEAD_LETTERING = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments of a queue by which what dies in it goes elsewhere (https://www.rabbitmq.com/docs/dlx)."""
-UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
 EARLIER_KEPT = 8  # incarnations of a channel whose callbacks may still run
 TAGS_KEPT = 65_536  # tags of consumers
-SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
-ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
-EXACT = frozenset({"broker", "model"})
-"""Levels whose recorder sees the effect itself and misses none."""
-
-
-class _Limiter(msgspec.Struct):
-    """The credit of one consumer, or of one channel when the prefetch is the channel's."""
-
-    prefetch: int | None
-    since: int | None
-    delivered: int = 0
-    settled: deque[int] = msgspec.field(default_factory=deque)
-
-    def settle(self, t: int) -> None:
-        if self.prefetch:
-            self.settled.append(t)
-
-    def deliver(self) -> int | None:
-        """The earliest time at which the broker had credit for the next delivery."""
-        self.delivered += 1
-        if self.prefetch and self.delivered > self.prefetch and self.settled:
-            settled = self.settled.popleft()
-            self.since = settled if self.since is None else max(self.since, settled)
-        return self.since
-
-    def forget(self) -> None:
-        """Settlements may have been missed: from here on the credit bounds nothing."""
-        self.prefetch = None
-        self.settled.clear()
-
-
-class _Limit(msgspec.Struct):
-    """A prefetch that was asked for; None is without limit."""
-
-    prefetch: int | None
-    op: int | None = None
-    unanswered: bool = True
-    since: int | None = None
-    """When it surely held."""
-
-    def answered_by(self, event: Event) -> bool:
-        """Whether an outcome is its own: by its operation, else the answers of a channel come in the order asked."""
-        return self.unanswered and (event.op is None or self.op == event.op)
 
 
 class _OpenPolls(msgspec.Struct):
@@ -122,335 +94,9 @@ class _OpenPolls(msgspec.Struct):
     n: int = 0
 
 
-class _Consumer(msgspec.Struct):
-    q: str
-    autoack: bool | None
-    nolocal: bool | None
-    prefetch: int | None
-    limiter: int
-    """Its number among the limiters of its channel."""
-    own: bool
-    """It asked for its limit itself."""
-    unknown: bool
-    """Whether what it is given has to be settled, and so is limited; until something of it is."""
-
-
-_Given = tuple[str, str, int | None]
-"""A delivery that is not settled: message, queue, limiter."""
-
-
-class _Channel(msgspec.Struct, ForgetsOldest):
-    bounded: ClassVar = ("polls", "sent")
-    prefetch: int | None = None
-    own: int | None = None
-    """The limit of consumers that begin from now on."""
-    scope: str | None = None
-    limiter: int | None = None
-    """The number of the channel's, when the prefetch is the channel's."""
-    limiters: dict[int, _Limiter] = {}
-    """Those of the channel and of its consumers, by number: what is open names them so."""
-    n_limiters: int = 0
-    """How many there were so far."""
-    consumers: dict[str, _Consumer] = {}
-    open: dict[int, _Given] = {}
-    """By delivery tag."""
-    began: int = ANY_TIME
-    """When the latest of its publishes was sent."""
-    published: int = 0
-    polls: dict[int | None, list[int]] = {}
-    """When polls under way began, by operation; of those without a number the earliest is answered first. The latest
-    `SENT_KEPT`."""
-    before: _Channel | None = None
-    """The incarnation before, whose callbacks may run late."""
-    through: int = 0
-    """The highest tag that a command for several covered."""
-    seen: int = 0
-    """The highest tag up to which all was seen: the answer of a poll may overtake deliveries."""
-    used: bool = False
-    """Something was delivered."""
-    unnamed: int = 0
-    """How many of its consumers have no tag: of several nobody knows whose a delivery without one is."""
-    limits: list[_Limit] = []
-    """Limits of the channel that may hold for what arrives."""
-    ids: bool = False
-    """Its delivery tags are none of AMQP 0-9-1, see `_shows_ids`: delivery-ids of AMQP 1.0, say, from any number on.
-    They say what is settled, and nothing else."""
-    opened: bool = False
-    """Its opening is recorded, and whatever came since."""
-    unseen: bool = False
-    """Its first tags may be unseen: of a poll that is not answered, or of a consumer that was cancelled (pika puts back
-    what it has not handed out)."""
-    sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
-    """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
-
-    def earlier(self, back: int) -> _Channel:
-        """The incarnation so many before."""
-        return self.before.earlier(back - 1) if back and self.before else self
-
-    def lose(self) -> None:
-        """Lines were lost: of its limits, and of its first tags, nobody knows."""
-        self.opened = False
-        self.prefetch = self.own = None
-        self.limits = [_Limit(None, unanswered=False)]
-
-    def back_to(self, ctag: str) -> int:
-        """How many incarnations before a consumer was last known; 0 if it was not."""
-        back, channel = 1, self.before
-        while channel is not None:
-            if ctag in channel.consumers:
-                return back
-            back, channel = back + 1, channel.before
-        return 0
-
-    def consumer(self, ctag: str) -> _Consumer | None:
-        """The consumer of a tag; of several without one nobody knows which is meant."""
-        return self.consumers.get(ctag) if ctag or self.unnamed < 2 else None
-
-    def poll(self, event: Event) -> None:
-        """A poll begins."""
-        if event.t is not None:
-            self.polls.setdefault(event.op, []).append(event.t)
-            if len(self.polls) > SENT_KEPT:
-                forget_oldest(self.polls)
-
-    def polled(self, event: Event) -> int | None:
-        """When a poll that is answered, or never will be, began."""
-        begun = self.polls.get(event.op)
-        if not begun:
-            return None
-        since = begun.pop(0)
-        if not begun:
-            del self.polls[event.op]
-        return since
-
-    def holds(self, event: Event) -> bool:
-        """Whether it holds the message of an event."""
-        return any(m == event.m and event.q in (q, "") for m, q, _ in self.open.values())
-
-    def expire(self, event: Event) -> None:
-        """Let go of a message that it holds."""
-        del self.open[
-            next(d for d, (m, q, _) in self.open.items() if m == event.m and event.q in (q, ""))
-        ]
-
-    def add_limiter(self, limiter: _Limiter, instead: int | None) -> int:
-        """The number of a new limiter, that stands for another one which counts for nothing any more."""
-        if instead is not None:
-            del self.limiters[instead]
-        self.n_limiters += 1
-        self.limiters[self.n_limiters] = limiter
-        return self.n_limiters
-
-
-class _Message(msgspec.Struct):
-    """What is known of a message in one queue."""
-
-    q: str
-    pub: str
-    pseq: int | None
-    since: int | None
-    """Not available before."""
-    prio: int | None
-    key: str | None
-    """Of a publish to an exchange it routes, and orders nothing: None."""
-    doubts: int
-    """How much had happened before its publish by which somebody may have had a message unseen."""
-    taken: bool = False
-    """It was handed out, or may have been."""
-    given: bool = False
-    """It was seen to be handed out."""
-    copies: int = 1
-    """How often it was published and may be there."""
-
-    def also_in(self, q: str) -> _Message:
-        """The same message, in one of the queues that it was routed to."""
-        return msgspec.structs.replace(self, q=q)
-
-
-class _Messages(msgspec.Struct, ForgetsOldest):
-    """The messages of a run that are not settled for good, by message and queue.
-
-    A message that was published to no queue by name (to an exchange) stands under the empty name, for all of them.
-    """
-
-    bounded: ClassVar = ("_dead", "_delays", "_early", "_counted", "_acked")
-    _known: dict[str, dict[str, _Message]] = {}
-    _dead: dict[str, None] = {}
-    _delays: dict[str, Milliseconds | None] = {}
-    """Messages that were published with a delay, and that of their queue if it is that; the latest `DEAD_KEPT`."""
-    _early: dict[str, None] = {}
-    """Messages that were handed out before their publish was recorded."""
-    _counted: dict[str, tuple[int, str]] = {}
-    """Of streams that publishers name and count themselves, how far they are recorded, and by whom; the latest
-    `STREAMS_KEPT`.
-    """
-    _acked: dict[str, None] = {}
-    """Messages whose acknowledgement was sent, which may never have come, and messages that were handed out for good,
-    of which an earlier delivery may be recorded still: what is published under their name again may be a copy."""
-
-    def publish(self, event: Event, pub: str, pseq: int | None, doubts: int) -> None:
-        """Take in the beginning of a publish. Sent twice, it may be there since the first time, at either place."""
-        if event.pub and event.pseq is not None:
-            if event.pseq > self._counted.get(event.pub, (-1, ""))[0]:
-                self._counted[event.pub] = event.pseq, event.rec
-            if len(self._counted) > STREAMS_KEPT:
-                forget_oldest(self._counted)
-        queues = self._known.setdefault(event.m, {})
-        key = event.key if event.q else None
-        returned = event.ph == "" and event.lvl in (
-            "",
-            "api",
-        )  # perhaps: written down behind the call
-        since = event.t_lo if returned or event.t_lo is not None else event.t
-        message = _Message(event.q, pub, pseq, since, event.prio, key, doubts)
-        before = queues.get(event.q)
-        message.taken = event.m in self._early
-        if before is None and event.m in self._acked:
-            before = msgspec.structs.replace(message, since=None, pub="", pseq=None)
-        if before is not None:
-            message.taken = True
-            message.since = before.since
-            message.copies = before.copies + 1
-            if (before.pub, before.pseq) != (pub, pseq):
-                message.pub, message.pseq = "", None
-        queues[event.q] = message
-
-    def handed_out(self, m: str, q: str) -> _Message | None:
-        """What is known of a message that somebody is given."""
-        known = self.find(m, q)
-        if known is None:
-            self._early[m] = None
-            if len(self._early) > EARLY_KEPT:
-                forget_oldest(self._early)
-        return known
-
-    def beyond(self, event: Event, known: _Message | None) -> dict[str, object]:
-        """What is known of a message whose publish is not, but which says that its publisher sent it after all that
-        another recorder wrote down of that one: that recorder had stopped.
-        """
-        if known or not event.pub or event.pseq is None or event.pub not in self._counted:
-            return {}
-        last, rec = self._counted[event.pub]
-        beyond = event.pseq > last and event.rec != rec
-        return {"args": {**event.args, "beyond": True}} if beyond else {}
-
-    def find(self, m: str, q: str) -> _Message | None:
-        """What is known of a message in a queue; without a queue if there is one only that can be meant."""
-        queues = self._known.get(m)
-        if queues is None:
-            return None
-        if not q and len(queues) == 1:
-            return next(iter(queues.values()))
-        return queues.get(q) or queues.get("")
-
-    def moved(self, m: str, q: str) -> bool:
-        """Whether a message came to a queue by another way than its publish: it died, or was published elsewhere."""
-        if m in self._dead:
-            return True
-        queues = self._known.get(m)
-        return queues is not None and bool(q) and q not in queues and "" not in queues
-
-    def queues(self, m: str) -> Iterable[str]:
-        """The queues that a message was published to; the empty name for an exchange."""
-        return self._known.get(m, {})
-
-    def came_by_death(self, m: str) -> None:
-        """A message died: where it is seen next, deaths decide its place."""
-        self._dead[m] = None
-        if len(self._dead) > DEAD_KEPT:
-            forget_oldest(self._dead)
-
-    def delay(self, m: str, of_queue: Milliseconds | None) -> None:
-        """A message waits after its publish: where it is seen next, the end of that decides its place."""
-        self._delays[m] = of_queue
-        if len(self._delays) > DEAD_KEPT:
-            forget_oldest(self._delays)
-        self.came_by_death(m)
-
-    @property
-    def any_delayed(self) -> bool:
-        """Whether any message was published with a delay."""
-        return bool(self._delays)
-
-    def delayed(self, m: str) -> bool:
-        """Whether a message was published with a delay."""
-        return m in self._delays
-
-    def delay_of_queue(self, m: str) -> Milliseconds | None:
-        """The delay that a message has of its queue; None if it has none, or nobody knows which."""
-        return self._delays.get(m)
-
-    def copied(self, m: str) -> bool:
-        """Whether several messages of that name may be there, in whatever queues."""
-        return len(self._known.get(m, {})) > 1 or m in self._acked
-
-    def put_back(self, m: str, q: str, since: int | None) -> None:
-        """A message goes back to its queue, perhaps unseen: what was on its way to a client's callback."""
-        known = self.find(m, q)
-        if known is None:
-            return
-        known.taken = True
-        if since is None:
-            return
-        if known.q != q:
-            known = self._known[m][q] = known.also_in(q)
-        known.since = since
-
-    def settle(self, m: str, q: str) -> None:
-        """A message leaves a queue for good; of one that was published again, a copy."""
-        queues = self._known.get(m)
-        if queues is None:
-            return
-        known = self.find(m, q)
-        if known is not None and known.copies > 1:
-            known.copies -= 1
-            return
-        queues.pop(q, None)
-        queues.pop("", None)
-        if not queues or not q:
-            del self._known[m]
-
-    def ack(self, m: str, q: str, certain: bool) -> None:
-        """A message is acknowledged, or handed out for good. Whoever sent that may have been gone before it came, and
-        whoever had the message before may see it later.
-        """
-        self.settle(m, q)
-        if not certain:
-            self._acked[m] = None
-            if len(self._acked) > ACKED_KEPT:
-                forget_oldest(self._acked)
-
-    def die(self, m: str, q: str) -> None:
-        """A message leaves a queue undone: where it is seen next, deaths decide its place."""
-        self.settle(m, q)
-        self.came_by_death(m)
-
-
 _UNSEEN = frozenset({"ch_close", "conn_close", "conn_drop", "cancel", "recover", "expire", "seek"})
 """Events by which, or before which, somebody may have had a message that no recorder saw him have; and those by which a
 reader of a log goes elsewhere, so that what it is given first is not what was sent first."""
-
-
-def _milliseconds(delay: object) -> Milliseconds:
-    """A delay as it is recorded; 0 if it is none."""
-    if not isinstance(delay, int | float) or isinstance(delay, bool):
-        return 0
-    return max(0, delay)
-
-
-def _shows_ids(event: Event, channel: _Channel) -> bool:
-    """Whether an event shows that the delivery tags of its connection are none of AMQP 0-9-1, where zero is reserved
-    (domain delivery-tag), channel 0 is the connection's own (4.2.3), a channel's first tag is 1, and no consumer has
-    credit of its own. On the wire, and inside, a tag that is left out is the broker's fault.
-    """
-    if event.ev in ("consume", "qos") and event.credit is not None:
-        return True
-    if event.ev not in ("consume", "deliver", "get"):
-        return False
-    if event.ch == 0 or event.dtag == 0:
-        return True
-    first = channel.opened and not channel.used and not channel.unseen
-    return first and event.ev == "deliver" and event.lvl in ("", "api") and (event.dtag or 0) > 1
 
 
 # Any: a partial set of Event's fields, whose types msgspec does not check on replace
@@ -470,24 +116,6 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-def began(event: Event) -> bool:
-    """Whether the event is the beginning of its operation (or the whole of it)."""
-    return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
-
-
-def answer_alone(event: Event) -> bool:
-    """Whether a completed settlement is an answer whose beginning is not recorded, so that it may have taken effect at
-    any time before; others of its connection may have, that were never answered.
-    """
-    return event.t_lo == ANY_TIME and event.ev in SETTLES
-
-
-def _operation(event: Event) -> tuple[object, ...]:
-    """What joins the phases of an operation: its number, or who performs it."""
-    who = (event.rec, event.conn)
-    return (*who, event.proc) if event.op is None else (*who, event.op)
-
-
 def _about(event: Event) -> list[tuple[object, ...]]:
     """What names a delivery where there are no channels, and who may settle it: its connection, or else its worker."""
     by = (event.conn, "" if event.conn else event.proc)
@@ -503,79 +131,17 @@ def _named(names: _Names) -> dict[str, object]:
 
 _TRAFFIC = frozenset({"publish", "deliver"}) | SETTLES
 """Nearly all events; of other channels they say nothing."""
-_TAKERS = frozenset({"consume", "get", "ch_open", "ch_close", "conn_close"})
-"""What `_Takers` look at."""
-
-
-class _Takers(msgspec.Struct):
-    """Who may be given messages of a queue and give them back unseen: by queue, and for all queues under ``.
-
-    A client may end without a word. So whoever consumes from a queue, or polls it, is one until the broker confirmed
-    his end. Not so where handing out settles (auto-ack): what is lost there does not come back.
-    """
-
-    _sessions: dict[str, dict[tuple[str, int | None], None]] = {}
-    _polls: dict[str, dict[tuple[object, ...], None]] = {}
-    """Polls of workers without a session that were not answered."""
-
-    def take(self, event: Event) -> None:
-        """Take in an event that begins or ends one."""
-        ev = event.ev
-        if ev in ("consume", "get"):
-            if not event.conn and event.ch is None:
-                self._poll(event)
-            elif began(event) and not event.autoack:
-                self._sessions.setdefault(event.q, {})[event.conn, event.ch] = None
-        elif event.ph == "ok" and ev in ("ch_open", "ch_close", "conn_close"):
-            for takers in self._sessions.values():
-                for by in [b for b in takers if b[0] == event.conn]:
-                    if ev == "conn_close" or by[1] == event.ch:
-                        del takers[by]
-
-    def _poll(self, event: Event) -> None:
-        if event.ev == "consume":
-            return  # a worker holds what it is given until it settles it
-        polls = self._polls.setdefault(event.q, {})
-        if event.ph == "invoke" and not event.autoack:
-            polls[_operation(event)] = None
-        elif event.ph in ("ok", "fail"):
-            polls.pop(_operation(event), None)
-
-    def others(self, event: Event, q: str) -> bool:
-        """Whether anybody but who is given a message in this event is one for its queue `q`."""
-        me = event.conn, event.ch
-        return any(
-            any(by != me for by in self._sessions.get(name, ())) or bool(self._polls.get(name))
-            for name in {q, ""}
-        )
-
-
 OPEN_ONLY = frozenset({"publish", "get", "consume", "qos", "declare", "delete", "purge", "recover"})
 """Commands that a client sends on a channel that is open for all it knows."""
 _OPENING = OPEN_ONLY | {"ch_open", "ch_close"}
 """Events by which a channel may be opened; see `Completion._opened`."""
-EARLY_KEPT = 65_536  # messages; a publish is recorded soon after it was made, if at all
-ACKED_KEPT = 4096  # messages; who sends one again for want of an answer does so soon
-DEAD_KEPT = 65_536  # messages; what died shows up in its next queue soon, and memory must not grow
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 GIVEN_KEPT = 65_536  # messages and tags; one is settled while its holder has it, or soon after
 LIVES_KEPT = 65536  # names of connections, which may come again at any time
 FIRST, ENDED, AGAIN = range(3)
 """Of the name of a connection: it is the first, that has ended, or it was opened anew."""
-STREAMS_KEPT = 65_536  # streams of publishers; what one sent last is seen soon
-
-
 _Names = tuple[str, str]
 """A consumer and a worker, see `Event.ctag` and `Event.proc`."""
-
-
-class _QueueDelay(msgspec.Struct):
-    """The delay that a queue was declared with for its messages."""
-
-    asked: Milliseconds
-    answered: bool = False
-    doubtful: bool = False
-    """Another one was declared, which may hold for what is there already; or none, for all that is known."""
 
 
 class Completion(msgspec.Struct, ForgetsOldest):
@@ -583,13 +149,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given", "_tags", "_consumed")
     _gens: dict[tuple[str, int], int] = {}
-    _channels: dict[tuple[str, int], _Channel] = {}
+    _channels: dict[tuple[str, int], KnownChannel] = {}
     _ended: dict[tuple[str, int], None] = {}
     """Channels that ended, the latest last: callbacks of what came before may still run."""
     _lives: dict[str, int] = {}
     """Connections that were opened or have ended, the latest `LIVES_KEPT`: `FIRST`, `ENDED` or `AGAIN`. Whoever comes
     again under the same name has nothing of what it had."""
-    _messages: _Messages = msgspec.field(default_factory=_Messages)
+    _messages: KnownMessages = msgspec.field(default_factory=KnownMessages)
     _asked: dict[tuple[object, ...], _OpenPolls] = {}
     """Gets under way where there are no channels."""
     _sent: dict[tuple[object, ...], _Names] = {}
@@ -607,12 +173,12 @@ class Completion(msgspec.Struct, ForgetsOldest):
     _opens: set[str] = set()
     """Connections whose channels are recorded when they are opened."""
     _no_tags: set[str] = set()
-    """Connections whose delivery tags are none, see `_shows_ids`."""
-    _takers: _Takers = msgspec.field(default_factory=_Takers)
+    """Connections whose delivery tags are none, see `shows_ids`."""
+    _takers: Takers = msgspec.field(default_factory=Takers)
     _dead_lettering: set[str] = set()
     """Queues that were declared with a place for what dies in them."""
     _declared: set[str] = set()
-    _delays: dict[str, _QueueDelay] = {}
+    _delays: dict[str, QueueDelay] = {}
     """Queues that were declared with a delay of their messages."""
     _lost: bool = False
     """Lines were lost, perhaps declarations and publishes."""
@@ -653,7 +219,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _take_in(self, event: Event) -> None:
         """What an event says of others than its channel."""
-        if event.ev in _TAKERS:
+        if event.ev in TAKERS:
             self._takers.take(event)
         if event.ev == "declare":
             self._declare(event)
@@ -673,7 +239,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if (event.gen is not None or event.ev in _OPENING) and self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
-            self._channels[key] = channel = _Channel(opened=event.ev == "ch_open")
+            self._channels[key] = channel = KnownChannel(opened=event.ev == "ch_open")
             self._ended.pop(key, None)
             if before:
                 channel.before = before
@@ -692,7 +258,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             ):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
-                channel, gen = _Channel(), UNKNOWN_GEN
+                channel, gen = KnownChannel(), UNKNOWN_GEN
         new = _left_out(event, self._implied(event, gen, channel))
         known = event.m or event.ms or new.get("ms")
         if channel.ids and event.dtag is not None and known and not event.multiple:
@@ -704,9 +270,9 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
 
-    def _incarnation(self, event: Event, key: tuple[str, int]) -> _Channel:
+    def _incarnation(self, event: Event, key: tuple[str, int]) -> KnownChannel:
         """The channel of an event: the latest of its number, or the earlier one that the recorder names (`gen`)."""
-        channel = self._channels.get(key) or self._channels.setdefault(key, _Channel())
+        channel = self._channels.get(key) or self._channels.setdefault(key, KnownChannel())
         back = self._gens.get(key, event.gen) - event.gen if event.gen else 0
         return channel.earlier(back) if back > 0 else channel
 
@@ -741,10 +307,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _declare_delay(self, event: Event) -> None:
         """Take in the delay of a queue's messages."""
-        delay, begins = _milliseconds(event.args.get("delay")), event.ph in ("", "invoke")
+        delay, begins = milliseconds(event.args.get("delay")), event.ph in ("", "invoke")
         known = self._delays.get(event.q)
         if known is None and delay:
-            known = self._delays[event.q] = _QueueDelay(delay)
+            known = self._delays[event.q] = QueueDelay(delay)
         if known is None:
             return
         another = known.asked != delay and (begins or "delay" in event.args)
@@ -790,7 +356,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             event.ev == "ch_close" and event.ph == "invoke"
         )
 
-    def _implied(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
+    def _implied(self, event: Event, gen: int, channel: KnownChannel) -> dict[str, object]:
         new: dict[str, object]
         if (
             self._no_tags
@@ -814,7 +380,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             new = new | {"gen": gen}
         return new
 
-    def _called(self, event: Event, channel: _Channel) -> dict[str, object]:
+    def _called(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         """What is implied by, and of, all but traffic."""
         match event.ev:
             case "qos":
@@ -837,9 +403,9 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 return self._deliver(event, channel)
         return {}
 
-    def _look_for_ids(self, event: Event, channel: _Channel) -> None:
+    def _look_for_ids(self, event: Event, channel: KnownChannel) -> None:
         """Whether the numbers of a channel are tags: what shows that they are none speaks for its whole connection."""
-        channel.ids = event.conn in self._no_tags or _shows_ids(event, channel)
+        channel.ids = event.conn in self._no_tags or shows_ids(event, channel)
         if channel.ids:
             self._no_tags.add(event.conn)
         polled = event.ev == "get" and not event.m
@@ -900,19 +466,19 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _poll(self, event: Event, t: int) -> None:
         """A poll begins. A worker that is named has given up the one that it had under way."""
-        by = _operation(event)
+        by = operation(event)
         if event.ch is None and (event.conn or event.proc or event.op is not None):
             self._asked.pop(by, None)
         self._asked.setdefault(by, _OpenPolls(t)).n += 1
 
     def _answered(self, event: Event) -> int | None:
         """When the poll that is answered began, at the earliest."""
-        polls = self._asked.get(_operation(event))
+        polls = self._asked.get(operation(event))
         if polls is None:
             return None
         polls.n -= 1
         if not polls.n:
-            del self._asked[_operation(event)]
+            del self._asked[operation(event)]
         return polls.since
 
     def _taken(self, event: Event) -> dict[str, object]:
@@ -940,7 +506,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._messages.ack(event.m, event.q, event.lvl in EXACT)
         return new
 
-    def _first(self, event: Event, known: _Message, q: str) -> dict[str, object]:
+    def _first(self, event: Event, known: KnownMessage, q: str) -> dict[str, object]:
         """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
         unmarked = event.redelivered is None and not event.attempt
         first = unmarked and not known.taken and known.doubts == self._doubts
@@ -973,7 +539,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if len(self._lives) > LIVES_KEPT:
             forget_oldest(self._lives)
 
-    def _qos(self, event: Event, channel: _Channel) -> None:
+    def _qos(self, event: Event, channel: KnownChannel) -> None:
         if event.ph not in ("", "invoke"):
             asked = next((x for x in channel.limits if x.answered_by(event)), None)
             if asked is not None:
@@ -988,13 +554,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
             # A second limit on a channel that has deliveries outstanding, or on their way, has no simple count: no
             # bound from it.
             fresh = channel.limiter is None and not channel.used and not channel.consumers
-            limiter = _Limiter(event.prefetch if fresh else None, None)
+            limiter = CreditLimiter(event.prefetch if fresh else None, None)
             channel.limiter = channel.add_limiter(limiter, channel.limiter)
         else:
             channel.limiters.pop(channel.limiter or 0, None)
             channel.limiter = None
         if not channel.limits and channel.consumers:
-            channel.limits.append(_Limit(None, unanswered=False))  # until then there was none
+            channel.limits.append(AskedLimit(None, unanswered=False))  # until then there was none
         elif not channel.consumers and not channel.used:
             channel.limits = [
                 x for x in channel.limits if x.unanswered
@@ -1002,13 +568,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
         since = event.t if event.ph == "ok" else None
         # That of consumers is none of the channel's.
         limit = (event.prefetch or None) if event.scope == "channel" else None
-        channel.limits.append(_Limit(limit, event.op, event.ph != "ok", since))
+        channel.limits.append(AskedLimit(limit, event.op, event.ph != "ok", since))
         channel.prefetch = event.prefetch
         channel.scope = event.scope
         if event.scope != "channel":
             channel.own = event.prefetch
 
-    def _limit(self, channel: _Channel, t_lo: int | None) -> int | None:
+    def _limit(self, channel: KnownChannel, t_lo: int | None) -> int | None:
         """The limit of the channel under which a delivery was made: the widest of those that may have held."""
         held: list[int | None] = []
         for limit in channel.limits:
@@ -1019,12 +585,12 @@ class Completion(msgspec.Struct, ForgetsOldest):
             return None
         return max((n for n in held if n is not None), default=channel.prefetch)
 
-    def _forget(self, channel: _Channel) -> None:
+    def _forget(self, channel: KnownChannel) -> None:
         """Deliveries that nobody saw yet were settled, perhaps: credit bounds nothing from here on."""
         for limiter in channel.limiters.values():
             limiter.forget()
 
-    def _consume(self, event: Event, channel: _Channel) -> None:
+    def _consume(self, event: Event, channel: KnownChannel) -> None:
         asks = (event.autoack, event.exclusive, event.nolocal, event.prefetch, event.cprio)
         # Of the answer alone, without what was asked, nobody knows whether what it is given has to be settled.
         unknown = event.ph == "ok" and asks == (None,) * 5
@@ -1033,16 +599,16 @@ class Completion(msgspec.Struct, ForgetsOldest):
         limit = channel.prefetch if channel.scope == "consumer" else None
         # Of the answer alone it is not known when it was asked for.
         asked = None if event.ph == "ok" else event.t
-        limiter = _Limiter(event.prefetch if own else limit, asked)
+        limiter = CreditLimiter(event.prefetch if own else limit, asked)
         prefetch = event.prefetch if own else channel.own
         channel.unnamed += not event.ctag
         before = channel.consumers.get(event.ctag)
         number = channel.add_limiter(limiter, before.limiter if before else None)
-        channel.consumers[event.ctag] = _Consumer(
+        channel.consumers[event.ctag] = KnownConsumer(
             event.q, event.autoack, event.nolocal, prefetch, number, own, unknown
         )
 
-    def _publish(self, event: Event, gen: int, channel: _Channel) -> dict[str, object]:
+    def _publish(self, event: Event, gen: int, channel: KnownChannel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
             known = self._messages.find(event.m, event.q)
             if event.ph == "fail" and known:
@@ -1069,7 +635,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         own = "delay" in event.args
         if event.ph in ("", "invoke"):
             of_queue, waits = self._delay_of(event.q)
-            if _milliseconds(event.args["delay"]) if own else waits:
+            if milliseconds(event.args["delay"]) if own else waits:
                 self._messages.delay(event.m, None if own else of_queue)
         if not self._messages.delayed(event.m):
             return new
@@ -1085,13 +651,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
         certain = known is not None and known.answered and not known.doubtful
         return (known.asked if known and certain else None), known is not None
 
-    def _asked_for_no_local(self, event: Event, consumer: _Consumer | None) -> bool | None:
+    def _asked_for_no_local(self, event: Event, consumer: KnownConsumer | None) -> bool | None:
         """Whether a delivery's consumer did; None if it may have, for its `consume` is not known."""
         if consumer is not None and not consumer.unknown:
             return bool(consumer.nolocal)
         return None if event.ev != "deliver" or self._no_local or self._lost else False
 
-    def _deliver(self, event: Event, channel: _Channel) -> dict[str, object]:
+    def _deliver(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         consumer = channel.consumer(event.ctag) if event.ev == "deliver" else None
         new: dict[str, object] = {"nolocal": self._asked_for_no_local(event, consumer)}
         q, autoack, dtag = event.q, event.autoack, event.dtag
@@ -1131,7 +697,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         return new
 
     def _credit(
-        self, consumer: _Consumer, channel: _Channel, autoack: bool | None
+        self, consumer: KnownConsumer, channel: KnownChannel, autoack: bool | None
     ) -> tuple[int | None, int | None]:
         """The number of the limiter of a delivery, if there is one, and when the broker had credit for it at the
         earliest.
@@ -1145,7 +711,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         return limiter, later if since is None or (later is not None and since < later) else since
 
     def _prefetch(
-        self, consumer: _Consumer, channel: _Channel, since: int | None
+        self, consumer: KnownConsumer, channel: KnownChannel, since: int | None
     ) -> tuple[int | None, str | None]:
         """The limit of a delivery that was made since some time, and its scope."""
         if consumer.own or channel.scope != "channel":
@@ -1155,7 +721,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             return None, None
         return self._limit(channel, since), channel.scope
 
-    def _settle(self, event: Event, channel: _Channel) -> dict[str, object]:
+    def _settle(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         if event.multiple or event.dtag is None:
             settled = self._settle_several(event, channel)
         else:
@@ -1182,7 +748,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 forget_oldest(channel.sent)
         return new
 
-    def _settle_several(self, event: Event, channel: _Channel) -> list[_Given]:
+    def _settle_several(self, event: Event, channel: KnownChannel) -> list[Given]:
         """What a settlement of all up to its tag is about, or one that names messages and no tag."""
         if event.dtag is None:
             names = event.ms or ()
@@ -1194,10 +760,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 self._forget(channel)
         return [channel.open.pop(d) for d in tags]
 
-    def _settled_by_answer(self, event: Event, channel: _Channel) -> dict[str, object]:
+    def _settled_by_answer(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         """What a settlement was about that is answered, perhaps after its channel was opened anew."""
         key = (event.ev, event.op, event.dtag)
-        of: _Channel | None = channel
+        of: KnownChannel | None = channel
         while of is not None:
             if key in of.sent:
                 return of.sent.pop(key)
@@ -1221,7 +787,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
         return msgspec.structs.replace(event, op=-1 - event.i)
 
     def _settled_without_channel(self, event: Event) -> dict[str, object]:
-        key = (*_operation(event), event.ev, event.dtag, *(event.ms or ()))
+        key = (*operation(event), event.ev, event.dtag, *(event.ms or ()))
         about = [(m, event.q) for m in event.ms or ()]
         if event.ph in ("", "invoke"):
             names = self._whose(event)

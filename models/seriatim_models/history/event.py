@@ -38,6 +38,15 @@ GAP = "gap"
 PHASES = ("", "invoke", "ok", "fail", "info")
 LEVELS = ("", "wire", "api", "broker", "model")
 SCOPES = (None, "consumer", "channel", "conn", "queue")
+SETTLES = frozenset({"ack", "nack", "reject"})
+IMPLIES_NOTHING = frozenset(
+    {"cb_begin", "cb_end", "commit", "fault", "note", "purge", "return", "rpc"}
+)
+"""Kinds of events that say nothing of others."""
+UNKNOWN_GEN = 0  # the incarnation of a channel that is not known; they are counted from 1
+ANY_TIME = -(2**63)  # when an event began whose beginning is not recorded
+EXACT = frozenset({"broker", "model"})
+"""Levels whose recorder sees the effect itself and misses none."""
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """Every whole number of the schema, so that JSON lines and Parquet accept the same."""
@@ -143,3 +152,15 @@ def event(i: int, t: int, proc: str, ev: str, fields: Mapping[str, object], lvl:
         )  # the name of an operation, as the client has it, and no number
     # msgspec checks types only on decoding; here the reference is the only writer
     return Event(i=i, t=t, proc=proc, ev=ev, args=args, **known)  # type: ignore[arg-type]
+
+
+def began(event: Event) -> bool:
+    """Whether the event is the beginning of its operation (or the whole of it)."""
+    return event.ph in ("", "invoke") or (event.ph == "ok" and event.op is None)
+
+
+def answer_alone(event: Event) -> bool:
+    """Whether a completed settlement is an answer whose beginning is not recorded, so that it may have taken effect at
+    any time before; others of its connection may have, that were never answered.
+    """
+    return event.t_lo == ANY_TIME and event.ev in SETTLES

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import EXACT, Event
 from seriatim_models.history.faults import HistoryError
 
 set_ = msgspec.structs.replace

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from seriatim_models.history.complete import IMPLIES_NOTHING
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, IMPLIES_NOTHING, Event
 from seriatim_models.history.unrecorded import kinds_missing, missing_kinds
 
 S = TypeVar("S")

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import SETTLES, Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     acquires,

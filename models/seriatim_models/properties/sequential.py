@@ -33,8 +33,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, Event
 from seriatim_models.properties.base import Finding, WholeHistory
 from seriatim_models.properties.blackbox.strict import ALWAYS, NEVER, Time, when
 

@@ -14,13 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, SETTLES, Event, began
 from seriatim_models.properties.base import AnyProperty, Finding, Verdict
-from seriatim_models.properties.blackbox.lifecycle import (
-    acquires,
-    began,
-)
+from seriatim_models.properties.blackbox.lifecycle import acquires
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     ends,

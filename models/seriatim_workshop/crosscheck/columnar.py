@@ -26,8 +26,8 @@ from typing import Any
 import msgspec
 
 from seriatim_models.history import Event, table
-from seriatim_models.history.complete import SETTLES, complete
-from seriatim_models.history.event import GAP
+from seriatim_models.history.complete import complete
+from seriatim_models.history.event import GAP, SETTLES
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.pipeline.audit.inline import Inline

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from seriatim_models.files import CHANGED, Fingerprint, fingerprint, place_within
 from seriatim_models.history import Event, Rejected, table
+from seriatim_models.history.event import began
 from seriatim_models.history.header import Header
 from seriatim_models.history.indices import Indices
 from seriatim_models.pipeline.audit import chunks, columns
@@ -58,7 +59,7 @@ from seriatim_models.pipeline.stream.run_columns import (
 )
 from seriatim_models.pipeline.stream.settled import SavedSettled, SettledMessages
 from seriatim_models.properties.base import AnyProperty, Finding
-from seriatim_models.properties.blackbox.lifecycle import acquires, began
+from seriatim_models.properties.blackbox.lifecycle import acquires
 
 BATCH = 20_000  # events aggregated at a time
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from seriatim_models.files import place_within
 from seriatim_models.history import Event
-from seriatim_models.history.complete import SETTLES
+from seriatim_models.history.event import SETTLES
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, read_state, unpacked, write_state
 from seriatim_models.properties.base import AnyProperty

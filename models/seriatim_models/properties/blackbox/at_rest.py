@@ -34,11 +34,10 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, SETTLES, Event, began
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.in_time import answered, nanoseconds
-from seriatim_models.properties.blackbox.lifecycle import acquires, began, holds_groups
+from seriatim_models.properties.blackbox.lifecycle import acquires, holds_groups
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,

@@ -8,8 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, UNKNOWN_GEN, Event, began
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.channels import (
     CaseCounts,
@@ -18,7 +17,6 @@ from seriatim_models.properties.blackbox.channels import (
     TrackKey,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import began
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, holder
 from seriatim_models.properties.blackbox.sessions import CallKind
 

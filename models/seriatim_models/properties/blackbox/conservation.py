@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.in_time import answered, nanoseconds
 from seriatim_models.properties.blackbox.lifecycle import (

@@ -12,19 +12,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, UNKNOWN_GEN, Event, began
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
-from seriatim_models.properties.blackbox.lifecycle import (
-    LifecycleKey,
-    acquires,
-    began,
-    holders,
-    named,
-)
+from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, holders, named
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, answer_alone, began
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.channels import (
     CaseCounts,
@@ -14,7 +13,7 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, began, named
+from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, named
 from seriatim_models.properties.blackbox.naming import Holder, holder, settler
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import EXACT, SETTLES, Event
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.lifecycle import acquires, in_order
 from seriatim_models.properties.blackbox.naming import ConsumerKey, Holder, each_once, holder

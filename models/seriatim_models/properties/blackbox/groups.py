@@ -8,8 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import EXACT, SETTLES, began
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seriatim_models.history.complete import EXACT
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import EXACT, Event
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,

@@ -8,8 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, SETTLES, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty

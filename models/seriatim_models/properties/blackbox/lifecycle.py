@@ -23,14 +23,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import (
+from seriatim_models.history.event import (
     EXACT,
+    GAP,
     SETTLES,
     UNKNOWN_GEN,
+    Event,
     answer_alone,
+    began,
 )
-from seriatim_models.history.complete import began as began
-from seriatim_models.history.event import GAP, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS

@@ -33,17 +33,10 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
-from seriatim_models.properties.blackbox.lifecycle import (
-    ACQUIRES,
-    acquires,
-    began,
-    holders,
-    may_drop,
-)
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, holders, may_drop
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     Holder,

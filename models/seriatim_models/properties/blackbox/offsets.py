@@ -9,8 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import EXACT, UNKNOWN_GEN
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, UNKNOWN_GEN, Event
 from seriatim_models.properties.base import CaseEvents, Finding, ProfileValue, undecided
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts, Suspicion

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import UNKNOWN_GEN
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, UNKNOWN_GEN, Event
 from seriatim_models.properties.base import (
     Finding,
     ProfileValue,

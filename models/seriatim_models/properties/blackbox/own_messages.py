@@ -8,11 +8,10 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, Event, began
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
-from seriatim_models.properties.blackbox.lifecycle import began
 from seriatim_models.properties.blackbox.naming import ENDS, ConsumerKey, consumer, ends
 
 SENT_KEPT = 65_536  # messages; what is sent is handed out soon, and the state must stay small

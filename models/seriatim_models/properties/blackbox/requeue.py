@@ -23,19 +23,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
-from seriatim_models.properties.blackbox.lifecycle import (
-    ACQUIRES,
-    LifecycleKey,
-    acquires,
-    began,
-    named,
-)
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleKey, acquires, named
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.properties.base import CaseEvents, Finding
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
@@ -16,7 +15,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     LifecycleKey,
     acquires,
-    began,
     holders,
     holds_groups,
     may_drop,

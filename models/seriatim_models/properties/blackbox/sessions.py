@@ -23,8 +23,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from seriatim_models.history.complete import EXACT
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import EXACT, Event
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,

@@ -41,8 +41,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -50,7 +49,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     LifecycleKey,
     acquires,
-    began,
     first,
     holders,
     may_drop,

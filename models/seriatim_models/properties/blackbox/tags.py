@@ -8,8 +8,15 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest, ordered
-from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN, answer_alone
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import (
+    EXACT,
+    GAP,
+    SETTLES,
+    UNKNOWN_GEN,
+    Event,
+    answer_alone,
+    began,
+)
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.channels import (
     CaseCounts,
@@ -18,12 +25,7 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import (
-    ACQUIRES,
-    LifecycleKey,
-    acquires,
-    began,
-)
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleKey, acquires
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,

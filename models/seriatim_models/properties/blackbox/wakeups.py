@@ -8,8 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from seriatim_models.history.bounded import ForgetsOldest
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
 from seriatim_models.properties.base import Finding, ProfileValue, Verdict, undecided
 from seriatim_models.properties.blackbox import at_rest
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
@@ -19,7 +18,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     LifecycleKey,
     acquires,
-    began,
     holders,
     may_drop,
     named,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history import Event, table
-from seriatim_models.history.complete import ANY_TIME, EXACT, SETTLES
+from seriatim_models.history.event import ANY_TIME, EXACT, SETTLES
 from seriatim_models.properties.blackbox.conservation import Conservation
 from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,

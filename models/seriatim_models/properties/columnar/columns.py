@@ -14,14 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seriatim_models.history.complete import EXACT, SETTLES
-from seriatim_models.history.event import GAP, Event
-from seriatim_models.properties.blackbox.lifecycle import (
-    ACQUIRES,
-    acquires,
-    began,
-    first,
-)
+from seriatim_models.history.event import EXACT, GAP, SETTLES, Event, began
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires, first
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,

@@ -26,8 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seriatim_models.history.complete import EXACT, SETTLES, UNKNOWN_GEN
-from seriatim_models.history.event import GAP
+from seriatim_models.history.event import EXACT, GAP, SETTLES, UNKNOWN_GEN
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder

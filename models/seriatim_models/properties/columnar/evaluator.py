@@ -24,9 +24,9 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.history.complete import SETTLES, Completion
+from seriatim_models.history.complete import Completion
 from seriatim_models.history.decode import BadLine, all_checked
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import SETTLES, Event
 from seriatim_models.history.faults import HistoryError
 from seriatim_models.history.header import Header, declared
 from seriatim_models.history.lines import DAMAGE, LINE_MAX, PARQUET, first_bytes, opened

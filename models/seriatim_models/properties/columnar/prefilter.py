@@ -39,8 +39,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, SETTLES, Event
 from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Finding
 from seriatim_models.properties.blackbox.conservation import (

@@ -22,11 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history import table
-from seriatim_models.history.complete import SETTLES
-from seriatim_models.history.event import GAP, Event
+from seriatim_models.history.event import GAP, SETTLES, Event, began
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.at_rest import handed_early
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, began
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness

@@ -19,14 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seriatim_models.history.complete import EXACT, SETTLES, answer_alone
-from seriatim_models.history.event import Event
+from seriatim_models.history.event import EXACT, SETTLES, Event, answer_alone, began
 from seriatim_models.properties.blackbox.conservation import Conservation
-from seriatim_models.properties.blackbox.lifecycle import (
-    ACQUIRES,
-    acquires,
-    began,
-)
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
