@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import platform
 import subprocess
 import sys
+import typing
+from pathlib import Path
 
 import pytest
 from tests.own_code import first_search, imports
@@ -119,3 +122,71 @@ def test_nothing_of_it_is_left_behind() -> None:
     check(imports.has_a_finder)
     assert sys.meta_path == finders
     assert set(sys.modules) == modules
+
+
+COUNTER = """
+n = 0
+def add():
+    global n
+    n += 1
+"""
+COUNTS = """
+import threading
+def test():
+    from {package}.inner.deep import counter
+    threads = [threading.Thread(target=counter.add) for _ in range(2)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    assert counter.n == 2
+"""
+PATCHES = """
+import threading, typing
+{at_import}
+def test():
+    def patch():
+        {in_a_thread}
+    thread = threading.Thread(target=patch)
+    thread.start()
+    seen = typing.cast
+    thread.join()
+"""
+
+
+def made(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, text: str) -> typing.Any:
+    """The function `test` of a new module."""
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    importlib.invalidate_caches()
+    return importlib.import_module(name).test
+
+
+def test_a_folder_of_a_package_needs_no_init(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "bare_parent" / "inner" / "deep"
+    inner.mkdir(parents=True)
+    (tmp_path / "bare_parent" / "__init__.py").touch()
+    (inner / "counter.py").write_text(COUNTER, encoding="utf-8")
+    test = made(monkeypatch, tmp_path, "counts_in_bare", COUNTS.format(package="bare_parent"))
+    result = check(test, modules=["bare_parent"])
+    assert [race.place for race in result.races] == ["global bare_parent.inner.deep.counter.n"], (
+        result.why
+    )
+    assert result.verdict == "violated"
+    assert not [name for name in sys.modules if name.startswith("bare_parent")]
+
+
+def test_what_a_module_sets_elsewhere_before_there_are_threads_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = typing.cast
+    monkeypatch.setattr(typing, "cast", before)  # importing the second module sets it for good
+    patch = "typing.cast = lambda kind, value: value"
+    in_a_thread = PATCHES.format(at_import="", in_a_thread=patch)
+    result = check(made(monkeypatch, tmp_path, "patches_in_a_thread", in_a_thread))
+    assert result.verdict == "inconclusive"
+    assert "typing.cast is set at patches_in_a_thread.py:6" in result.why
+    assert typing.cast is before
+    at_import = PATCHES.format(at_import=patch, in_a_thread="pass")
+    result = check(made(monkeypatch, tmp_path, "patches_at_import", at_import))
+    assert (result.verdict, result.unseen) == ("ok", []), result.why

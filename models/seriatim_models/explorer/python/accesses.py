@@ -439,7 +439,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         token = obj.__dict__.get(MODULE_TOKEN)
         outside = token is None or (obj.__name__ == "threading" and name != "excepthook")
         if outside and name != "__warningregistry__":  # `assertWarns` forgets what was warned of
-            _stored_outside(ex, obj, name, site)
+            _stored_outside(ex, thread, obj, name, site)
         elif may_race(ex, f"global {obj.__name__}.{name}", site):
             ex.touch(thread, token, name, True, site)
     elif is_a == METHOD:
@@ -499,22 +499,35 @@ CLASSES_LOOKED_INTO = "classes are looked into"
 
 def _looked_up_by_c(ex: PythonExecution, thread: Thread, what: str, site: int) -> None:
     """Note a store into what operators and calls look up themselves, unless all others have ended before it."""
-    if of_library(site) or all(
+    if not (of_library(site) or _alone(ex, thread)):
+        ex.search.unseen[f"{what} is set at {where(site)}, which operators and calls look up"] = (
+            None
+        )
+
+
+def _alone(ex: PythonExecution, thread: Thread) -> bool:
+    """Whether all other threads have ended before."""
+    return all(
         other is thread or (other.done and ex.ordered(other, other.last - 1)) for other in ex.heads
-    ):
-        return
-    ex.search.unseen[f"{what} is set at {where(site)}, which operators and calls look up"] = None
+    )
 
 
-def _stored_outside(ex: PythonExecution, module: types.ModuleType, name: str, site: int) -> None:
-    """A name of a module that is not observed is about to change; when the execution ends it is as before."""
+def _stored_outside(
+    ex: PythonExecution, thread: Thread, module: types.ModuleType, name: str, site: int
+) -> None:
+    """A name of a module that is not observed is about to change; when the execution ends it is as before.
+
+    What the body of a module sets while nobody else runs is before all that reads it, as typing_extensions sets a
+    function of typing.
+    """
     what = f"{module.__name__}.{name} is set at {where(site)}"
     if module is builtins:
         raise OutsideModel(
             f"{what}: all code of this process would see it, the explorer too. Put the name into the module that "
             f"uses it: setattr(module, {name!r}, ...), or mock.patch('module.{name}', create=True)"
         )
-    ex.search.unseen[f"{what}: the module is not observed"] = None
+    if not (ex.importing and _alone(ex, thread)) or ex.loops:
+        ex.search.unseen[f"{what}: the module is not observed"] = None
     if sys.modules.get(module.__name__) is module:
         ex.stored_outside.append((module, name, vars(module).get(name, ABSENT)))
 

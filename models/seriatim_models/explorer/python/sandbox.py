@@ -169,7 +169,13 @@ class Sources:
 def _spec(name: str, search_path: Sequence[str] | None) -> ModuleSpec | None:
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
-        spec: ModuleSpec | None = None if find is None else find(name, search_path)
+        try:
+            spec: ModuleSpec | None = None if find is None else find(name, search_path)
+        except KeyError as error:
+            if error.args != (name.rpartition(".")[0],):
+                raise
+            # A folder without `__init__.py`: its parent is looked for in `sys.modules`, where no observed one is.
+            continue
         if spec is not None:
             return spec
     return None
@@ -188,6 +194,14 @@ def _spec_of(finder: Any, name: str, search_path: Sequence[str] | None) -> Modul
 def _is_namespace(module: Any) -> bool:
     """Whether a module is a package without a source of its own."""
     return hasattr(module, "__path__") and getattr(module, "__file__", None) is None
+
+
+def _folders(name: str, parent: Any) -> list[str]:
+    """The folders of a package without a source of its own, in a package that only executions have imported."""
+    if parent is None or parent.__name__ in sys.modules:
+        return []
+    last = name.rpartition(".")[2]
+    return [str(at) for place in parent.__path__ if (at := Path(place) / last).is_dir()]
 
 
 def outside(function: Callable[[], Any]) -> Any:
@@ -367,17 +381,23 @@ class Sandbox:
         """The real module, which all executions share."""
         if parent is not None and MARK in vars(parent) and not hasattr(parent, "__path__"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        module = outside(lambda: real_module(name))
+        folders = _folders(name, parent)
+        module = types.ModuleType(name) if folders else outside(lambda: real_module(name))
         if name.partition(".")[0] in ("attr", "attrs"):
             observe_attrs()
-        if _is_namespace(module):
+        if folders:
+            module.__path__ = folders
+        elif _is_namespace(module):
             # Its attributes are modules, which may be observed: of the real one they would be the real ones.
             known = {n: v for n, v in vars(module).items() if n.startswith("__")}
             module = types.ModuleType(name)
             module.__dict__.update(known)
         ex.modules[name] = module
         if parent is not None and (
-            name in asyncio_state.REAL or parent.__name__ in PROVIDED or _is_namespace(parent)
+            folders
+            or name in asyncio_state.REAL
+            or parent.__name__ in PROVIDED
+            or _is_namespace(parent)
         ):
             setattr(parent, name.rpartition(".")[2], module)
         return module
