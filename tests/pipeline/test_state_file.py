@@ -228,6 +228,34 @@ def test_what_is_kept_has_another_version_when_it_changes(version: str) -> None:
     assert {name: (version, f"{zlib.crc32(words.encode()):08x}")} == {name: SHAPES[name]}
 
 
+def lists_of(value: object, deep: int) -> list[list[object]]:
+    """All lists in a value that are not empty, so deep inside of others."""
+    found: list[list[object]] = []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for each in inner if deep else ():
+        found += lists_of(each, deep - 1)
+    return [*found, value] if isinstance(value, list) and value else found
+
+
+@pytest.mark.parametrize("forge", [list.pop, lambda one: one.append(one[0])])
+def test_a_state_whose_lists_have_other_lengths_is_a_sentence(
+    forge: Callable[[list[object]], object], tmp_path: Path
+) -> None:
+    state = RunState("r", BLACKBOX)
+    state.take([ArrivedFile(str(RECORDING), "", 0, 0)], 0, 0, True)
+    state.save(tmp_path, "x")
+    saved = state_file.encoded(read_state(tmp_path / "x.state", "run", SavedRun, ""))
+    refused = 0
+    for n in range(len(lists_of(msgspec.msgpack.decode(saved), 3))):
+        plain = msgspec.msgpack.decode(saved)
+        forge(lists_of(plain, 3)[n])
+        write_state(tmp_path / "x.state", "run", plain)
+        refused += "is not what this version writes (zip()" in state_refused(
+            tmp_path, tmp_path / "x.state"
+        )
+    assert refused == 1  # the summaries of the properties
+
+
 def test_a_state_of_other_properties_is_refused(tmp_path: Path) -> None:
     RunState("r", BLACKBOX[:2]).save(tmp_path, "x")
     RunState.load(tmp_path, "x.state", BLACKBOX[:2])

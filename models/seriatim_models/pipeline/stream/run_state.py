@@ -484,7 +484,19 @@ class RunState:
                 f"{path}: judges by {', '.join(saved.properties)}, and this stream by "
                 f"{', '.join(_forms(properties))}; ask for the same properties, or {_REMEDY}"
             )
-        state = RunState(saved.run, properties, folder, into)
+        try:
+            return RunState(saved.run, properties, folder, into)._go_on(saved, path)
+        except PipelineError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Whoever can compute its checksum can write lists of other lengths, and numbers of no row.
+            raise PipelineError(
+                f"{path}: is not what this version writes ({error}); {_REMEDY}"
+            ) from error
+
+    def _go_on(self, saved: SavedRun, path: Path) -> RunState:
+        """Take in what was saved in the file `path`."""
+        state, properties = self, self._properties
         state.summary, state._seen = saved.summary, saved.seen
         state._wrote, state._waiting = saved.wrote, saved.waiting
         state._passed = saved.passed
@@ -503,25 +515,15 @@ class RunState:
             ]
             state._settled[run] = state._set_aside(run, kept.settled)
             state._metrics[run] = Measures.of_state(kept.measures)
-        if saved.columns is None:
-            state._columns = None
-        else:
-            state._restore_columns(saved.columns, path)
+        state._columns = None
+        if saved.columns is not None:
+            state._columns = RunColumns(state.run, properties, state._folder, state._into)
+            state._columns.restore(saved.columns, path, _REMEDY)
         state.summary.statistics = state._counted()
         state.summary.measures = msgspec.msgpack.encode(
             {run: kept.state() for run, kept in state.measured().items()}
         )
         return state
-
-    def _restore_columns(self, saved: SavedColumns, path: Path) -> None:
-        """Go on by columns from a state in the file `path`."""
-        self._columns = RunColumns(self.run, self._properties, self._folder, self._into)
-        try:
-            self._columns.restore(saved, path, _REMEDY)
-        except (ValueError, LookupError) as error:
-            raise PipelineError(
-                f"{path}: is not what this version writes ({error}); {_REMEDY}"
-            ) from None
 
 
 def _saved(recorder: _RecorderState) -> _SavedRecorder:
