@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from tests.own_code import waiting, waiting_tasks
@@ -10,10 +11,13 @@ from tests.own_code import waiting, waiting_tasks
 from seriatim_models.explorer import Random, Replay
 from seriatim_models.explorer.python import check
 
+FUTURE = 1 if sys.version_info < (3, 12) else 2
+"""Since 3.12 the worker of an executor looks whether there is work before it waits: a race with `submit`."""
+
 RIGHT = {
     # How many traces: those of the program in which each loop has its last round alone, one blocking read.
     "flag": 1, "polled": 1, "closure": 1, "locked": 1, "spin_lock": 2, "empty_queue": 1, "tried": 1,
-    "under_a_lock": 1, "as_many": 2, "alive": 1, "all_done": 1, "popped": 1, "event": 1, "future": 1,
+    "under_a_lock": 1, "as_many": 2, "alive": 1, "all_done": 1, "popped": 1, "event": 1, "future": FUTURE,
     "taken_over": 1, "peterson": 8, "daemon": 1, "counted_without_end": 1, "repeated_without_end": 1,
     "asked_until_it_is_so": 1, "read_twice_in_a_round": 1, "read_twice_under_a_lock": 1, "asked_twice": 1,
     "alive_twice": 1,
