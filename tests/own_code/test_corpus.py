@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import logging
+import types
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,15 @@ from typing import Any
 import pytest
 from tests.own_code import published
 
-from seriatim_models.explorer.python import check
+from seriatim_models.explorer.errors import NotObserved
+from seriatim_models.explorer.python import calls, check
 from seriatim_workshop.corpus import by_peers, drivers
 from seriatim_workshop.corpus.run import (
     BEGIN,
     BUGS,
     END,
     SETS,
+    HandlerWithoutLock,
     driver_of,
     row,
 )
@@ -88,3 +92,17 @@ def test_two_timers_that_end_in_one_turn_are_in_deadline_order_too() -> None:
         check(published.wrong_item_of_a_cancelled_getter, timers="deadline").verdict == "violated"
     )
     assert check(published.right_item_is_put_back, timers="deadline").verdict == "ok"
+
+
+def test_a_handler_that_does_nothing_may_be_added_where_logging_is_not_observed() -> None:
+    """Also one of a class of the program's own, which the runner puts in the place of `StreamHandler`."""
+
+    class Writes(logging.NullHandler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print(record)
+
+    add = logging.getLogger("seriatim.nobody").addHandler
+    for handler in (logging.NullHandler(), HandlerWithoutLock()):
+        assert calls._logs(add, types.MethodType, (handler,))
+    with pytest.raises(NotObserved):
+        calls._logs(add, types.MethodType, (Writes(),))

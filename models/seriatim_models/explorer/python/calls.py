@@ -207,6 +207,14 @@ ASKING = frozenset(("getLogger", "isEnabledFor", "setLevel", "getLevelName", "ad
 """Those that a module calls before it logs: they need not be observed."""
 
 
+def _writes_nowhere(kind: type) -> bool:
+    """Whether a handler of this class does nothing with what is logged, and has no lock."""
+    nothing = logging.NullHandler
+    return issubclass(kind, nothing) and all(
+        getattr(kind, name) is getattr(nothing, name) for name in ("handle", "emit", "createLock")
+    )
+
+
 def _logs(function: Any, kind: type, args: tuple[Any, ...]) -> bool:
     """Whether a call only writes to a log that nobody reads.
 
@@ -216,7 +224,7 @@ def _logs(function: Any, kind: type, args: tuple[Any, ...]) -> bool:
     if type(code) is not types.FunctionType or code.__globals__ is not logging.__dict__:
         return False
     if code.__name__ in LOGGING or (
-        code.__name__ == "addHandler" and type(args[-1]) is logging.NullHandler
+        code.__name__ == "addHandler" and _writes_nowhere(type(args[-1]))
     ):
         return True
     if code.__name__ not in ASKING:
