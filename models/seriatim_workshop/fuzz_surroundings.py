@@ -266,7 +266,8 @@ def left_of(mark: str, seconds: float) -> list[bytes]:
 
 def files_of(folder: Path) -> list[Path]:
     """All that is in a folder, as far as its paths can be named."""
-    return [Path(at) / name for at, _, names in os.walk(folder) for name in names]
+    paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+    return [Path(path) for path in paths if os.path.lexists(path)]
 
 
 def half_files(folder: Path) -> list[str]:
