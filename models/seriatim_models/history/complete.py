@@ -607,6 +607,9 @@ class Completion(msgspec.Struct, ForgetsOldest):
         channel.consumers[event.ctag] = KnownConsumer(
             event.q, event.autoack, event.nolocal, prefetch, number, own, unknown
         )
+        channel.unknown.pop(event.ctag, None)
+        if unknown:
+            channel.unknown[event.ctag] = None
 
     def _publish(self, event: Event, gen: int, channel: KnownChannel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
@@ -727,11 +730,13 @@ class Completion(msgspec.Struct, ForgetsOldest):
         else:
             one = channel.open.pop(event.dtag, None)
             settled = [one] if one else []
-        for consumer in channel.consumers.values():  # what is named by no tag may be any consumer's
-            if consumer.unknown:
-                its = (consumer.limiter, channel.limiter)
-                of_it = any(number is not None and number in its for _, _, number in settled)
-                consumer.unknown = not (of_it or (event.ms and not settled))
+        for ctag in list(channel.unknown):  # what is named by no tag may be any consumer's
+            consumer = channel.consumers[ctag]
+            its = (consumer.limiter, channel.limiter)
+            of_it = any(number is not None and number in its for _, _, number in settled)
+            if of_it or (event.ms and not settled):
+                consumer.unknown = False
+                del channel.unknown[ctag]
         for _, _, number in settled:
             limiter = channel.limiters.get(number or 0)
             if limiter and event.t is not None:

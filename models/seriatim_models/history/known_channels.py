@@ -88,6 +88,8 @@ class KnownChannel(msgspec.Struct, ForgetsOldest):
     n_limiters: int = 0
     """How many there were so far."""
     consumers: dict[str, KnownConsumer] = {}
+    unknown: dict[str, None] = {}
+    """Those of them that are `unknown`: a settlement looks at these, and not at all that there are."""
     open: dict[int, Given] = {}
     """By delivery tag."""
     began: int = ANY_TIME
