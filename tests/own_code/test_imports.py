@@ -190,3 +190,30 @@ def test_what_a_module_sets_elsewhere_before_there_are_threads_is_seen(
     at_import = PATCHES.format(at_import=patch, in_a_thread="pass")
     result = check(made(monkeypatch, tmp_path, "patches_at_import", at_import))
     assert (result.verdict, result.unseen) == ("ok", []), result.why
+
+
+PLAIN = """
+import sys, types
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "plain_by_finder":
+            return types.SimpleNamespace(loader=self)
+    def create_module(self, spec): return types.ModuleType("plain_by_finder")
+    def exec_module(self, module): pass
+def test():
+    sys.meta_path.append(Finder())
+    import plain_by_finder
+    try:
+        import plain_by_finder.inner
+    except ModuleNotFoundError:
+        return
+    assert False
+"""
+
+
+def test_a_module_that_is_no_package_has_no_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = check(made(monkeypatch, tmp_path, "imports_below_a_plain_one", PLAIN))
+    assert result.counterexample is None, result.why
+    assert "there is one schedule only" in result.why

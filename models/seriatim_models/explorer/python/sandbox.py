@@ -201,7 +201,8 @@ def _folders(name: str, parent: Any) -> list[str]:
     if parent is None or parent.__name__ in sys.modules:
         return []
     last = name.rpartition(".")[2]
-    return [str(at) for place in parent.__path__ if (at := Path(place) / last).is_dir()]
+    places = getattr(parent, "__path__", ())  # what a finder of the program made may have none
+    return [str(at) for place in places if (at := Path(place) / last).is_dir()]
 
 
 def outside(function: Callable[[], Any]) -> Any:
