@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bdb
 import builtins
+import importlib
 import linecache
 import multiprocessing
 import os
@@ -46,6 +47,18 @@ SIGNAL = "a call of the handler by the program"
 DATABASE = "a dict that stands for the database"
 INPUT = "an argument of the program"
 NETWORK = "an object of the host that stands for the other side"
+
+
+def _interpreters() -> list[tuple[Any, str, str]]:
+    """Interpreters of one process, which there are since 3.14: what runs in another one nobody sees."""
+    if sys.version_info < (3, 14):
+        return []
+    of_pool: Any = importlib.import_module("concurrent.futures.interpreter")
+    return [
+        (importlib.import_module("concurrent.interpreters"), "create", PROCESS),
+        (of_pool.InterpreterPoolExecutor, "__init__", POOL),
+    ]
+
 
 INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (threading.Thread, "__init__", SPAWN),
@@ -87,6 +100,7 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.Process, "start", PROCESS),
     (process.ProcessPoolExecutor, "__init__", PROCESS),
+    *_interpreters(),
     (queue, "SimpleQueue", QUEUE),
     (synchronize.SemLock, "__init__", PROCESS),
     (shared_memory.SharedMemory, "__init__", PROCESS),

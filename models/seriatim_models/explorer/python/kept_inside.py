@@ -568,7 +568,7 @@ def functools_module(ex: PythonExecution) -> types.ModuleType:
     )
     copy.__dict__.update(
         observed_containers(
-            functools, names, __builtins__={**vars(builtins), "__import__": _import}
+            functools, names, __builtins__={**vars(builtins), "__import__": import_}
         ),
         lru_cache=lru_cache,
         cache=lambda function, /: ResultCache(function, None, False),
@@ -696,7 +696,10 @@ def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
     if module is copy:
         kept = space["_deepcopy_dispatch"]
         space["_deepcopy_dispatch"] = {**kept, AttributeDict: space["_deepcopy_dict"]}
-        space["_copy_dispatch"] = {**space["_copy_dispatch"], AttributeDict: AttributeDict.copy}
+        if "_copy_dispatch" in space:
+            space["_copy_dispatch"] = {**space["_copy_dispatch"], AttributeDict: AttributeDict.copy}
+        else:  # from 3.14 on
+            space["_copy_builtin_containers"] = {*space["_copy_builtin_containers"], AttributeDict}
     twins: dict[str, Any] = {}
     for name, value in own.items():
         made = space.get(name)
@@ -768,7 +771,7 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
     return copy
 
 
-def _import(*args: Any) -> Any:
+def import_(*args: Any) -> Any:
     """`__import__` for functions of the library that import what each execution has in a form of its own."""
     ex = now.execution
     return builtins.__import__(*args) if ex is None else ex.program.sandbox.import_(*args)  # type: ignore[attr-defined]
@@ -785,7 +788,8 @@ def contextlib_module(ex: PythonExecution) -> types.ModuleType:
 
 def weak_containers(ref: type) -> dict[str, Any]:
     """The containers of `weakref`, which refer to what is in them by `ref`."""
-    sets = observed_containers(_weakrefset, ("_IterationGuard", "WeakSet"), ref=ref)
+    guard = ("_IterationGuard",) if hasattr(_weakrefset, "_IterationGuard") else ()  # up to 3.13
+    sets = observed_containers(_weakrefset, (*guard, "WeakSet"), ref=ref)
     names = ("KeyedRef", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary")
     return {**sets, **observed_containers(weakref, names, ref=ref, **sets)}
 

@@ -13,6 +13,7 @@ wait is one without a limit, and an execution that ends in it is no deadlock (en
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any, Self
 
@@ -584,6 +585,12 @@ class Condition(Primitive):
 
     def __exit__(self, *error: object) -> None:
         self._lock.release()
+
+    if sys.version_info >= (3, 14):
+
+        def locked(self) -> bool:
+            """Whether its lock is taken."""
+            return self._lock.locked()
 
     def _held(self, thread: Thread, what: str) -> None:
         holder = self._lock.value

@@ -7,6 +7,7 @@ know the modules of the execution; `operator`, `os` and `weakref` do nothing tha
 from __future__ import annotations
 
 import atexit
+import builtins
 import functools
 import importlib
 import operator
@@ -34,6 +35,7 @@ from seriatim_models.explorer.python.kept_inside import (
     collections_module,
     contextlib_module,
     functools_module,
+    import_,
     weak_containers,
 )
 from seriatim_models.explorer.python.lifetimes import Finalizer, WeakReference, gc_module, proxy
@@ -180,7 +182,27 @@ def uuid_module(ex: PythonExecution) -> types.ModuleType:
         return uuid.UUID(int=_drawn().getrandbits(128), version=1)
 
     copy.__dict__.update(uuid4=uuid4, uuid1=uuid1)
+    if sys.version_info >= (3, 14):
+        copy.__dict__.update(_later_uuids(ex))
     return copy
+
+
+_uuids: list[dict[str, Any]] = []
+
+
+def _later_uuids(ex: PythonExecution) -> dict[str, Any]:
+    """`uuid6` to `uuid8`, observed: the first two go on behind the last number, which all threads share."""
+    names = ("uuid6", "uuid7", "uuid8")
+    if not _uuids:
+        space = {k: v for k, v in vars(uuid).items() if not k.startswith("__")}
+        drawn = types.SimpleNamespace(urandom=lambda size: _drawn().randbytes(size))
+        space.update(getnode=lambda: 1 << 40, os=drawn, time=time_module(ex))
+        space["__builtins__"] = {**vars(builtins), "__import__": import_}
+        _uuids.append(observed_classes(uuid, (*names, "_uuid7_get_counter_and_tail"), **space))
+    own = _uuids[0]
+    own.update(_last_timestamp_v6=None, _last_timestamp_v7=None, _last_counter_v7=0)
+    own[MODULE_TOKEN] = ObjectRecord(own, "global uuid", OF_EXECUTION, 7, True, None)
+    return {name: own[name] for name in names}
 
 
 def queue_module(ex: PythonExecution) -> types.ModuleType:

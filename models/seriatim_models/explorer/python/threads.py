@@ -8,6 +8,7 @@ the user's code: so they have the steps, and the mistakes, of the version that r
 from __future__ import annotations
 
 import ast
+import contextvars
 import datetime
 import sys
 import threading
@@ -62,6 +63,10 @@ START = 1_000_000.0
 """What a clock shows at the start, in seconds."""
 
 
+INHERITS = bool(getattr(sys.flags, "thread_inherit_context", False))
+"""Whether a thread begins with the context variables of the one that starts it: on free-threaded builds since 3.14."""
+
+
 class LimitedJoin(Join):
     """Wait for a thread with a time limit that does not run out any more in this search."""
 
@@ -90,7 +95,11 @@ class PythonThread:
     ) -> None:
         if group is not None:
             raise AssertionError("group argument must be None for now")
+        if context is not None and sys.version_info < (3, 14):
+            raise TypeError("Thread.__init__() got an unexpected keyword argument 'context'")
         ex, thread = here()
+        self._context = context
+        """The context variables it begins with, an empty `contextvars.Context` if None."""
         self._target = target
         self._args = tuple(args)
         self._kwargs = dict(kwargs or {})
@@ -117,6 +126,8 @@ class PythonThread:
         ex, thread = here()
         if self._engine is not None:
             raise RuntimeError("threads can only be started once")
+        if self._context is None and INHERITS:
+            self._context = contextvars.copy_context()
         engine = do(ex, thread, Spawn(self._bootstrap, self._name, self._daemon))
         assert self._engine is engine
 
@@ -133,7 +144,13 @@ class PythonThread:
         self._engine = thread
         ex.heads[thread] = self
         ex.has_threads()
-        run_to_the_end(ex, thread, self._life, self.run)
+        run_to_the_end(ex, thread, self._life, self._run)
+
+    def _run(self) -> None:
+        if self._context is None:
+            self.run()
+        else:
+            call(self._context.run, 0, self.run)
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until it has ended, or the time is over."""
