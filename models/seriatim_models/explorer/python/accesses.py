@@ -186,6 +186,20 @@ def cell(record: ObjectRecord | None, name: str, site: int) -> None:
         ex.touch(thread, record, name, False, site)
 
 
+def cell_later(record: ObjectRecord | None, name: str, site: int) -> None:
+    """A shared variable is about to be read by what is evaluated when somebody asks for it: annotations, aliases.
+
+    Whoever asks next is given the same value, of which nothing is announced; so the verdict is withheld if it races.
+    """
+    ex = now.execution
+    if record is not None and ex is not None and ex.current is not None:
+        cell(record, name, site)
+        place = record.places.get(name)
+        if place is not None and place.index >= 0:
+            what = f"{where(site)} is evaluated once, when somebody asks for it, and reads {place.label}, which races"
+            ex.search.unseen[what] = None
+
+
 def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> Any:
     """A shared variable is about to be bound to the value, which is returned."""
     ex = now.execution

@@ -13,6 +13,7 @@ from seriatim_models.explorer.python.accesses import (
     OF_RAISE,
     RAISED,
     cell,
+    cell_later,
     cell_set,
     del_,
     get,
@@ -219,7 +220,8 @@ HOOKS: dict[str, Any] = {
     f"__s_{name}__": function
     for name, function in {
         "get": get, "set": set_, "del": del_, "getitem": getitem, "setitem": setitem, "delitem": delitem,
-        "cell": cell, "cell_set": cell_set, "scope": scope, "call": call, "binary": binary, "inplace": inplace,
+        "cell": cell, "cell_later": cell_later, "cell_set": cell_set,
+        "scope": scope, "call": call, "binary": binary, "inplace": inplace,
         "compare": compare, "iter": for_, "read": read,
         "spread": spread, "managed": managed, "format": formatted, "made": made,
         "slice": slice, "decorated": decorated, "text": runs_text, "assertion": assertion,

@@ -28,11 +28,14 @@ import contextvars
 import datetime
 import decimal
 import fractions
+import importlib
 import inspect
 import ipaddress
 import pathlib
 import re
+import sys
 import types
+import typing
 import uuid
 import weakref
 import zlib
@@ -49,6 +52,25 @@ VALUE, CONTAINER, INSTANCE, CLASS, MODULE, NATIVE, OPAQUE, TUPLE, VIEW = range(9
 """Kinds of objects: no state; contents; attributes; a class; a module; a primitive of ours; state inside C code;
 no state of its own, but elements; a view of a dict: of its items, or one that cannot be written."""
 
+
+def _of_generics() -> Iterator[type]:
+    """Classes of `typing` that are of C since 3.12: their objects never change, but for what they evaluate once."""
+    names = (
+        "TypeAliasType",
+        "TypeVar",
+        "TypeVarTuple",
+        "ParamSpec",
+        "ParamSpecArgs",
+        "ParamSpecKwargs",
+    )
+    return (getattr(typing, name) for name in names if sys.version_info >= (3, 12))
+
+
+def _templates() -> Any:
+    """The module of template strings, None before 3.14."""
+    return importlib.import_module("string.templatelib") if sys.version_info >= (3, 14) else None
+
+
 METHOD_OF_C = type(re.compile("").match)
 """Bound methods of C that know the class which defines them: of `zlib`, `re`. They are functions of C as all others."""
 IMMUTABLE: frozenset[Any] = frozenset(
@@ -58,7 +80,7 @@ IMMUTABLE: frozenset[Any] = frozenset(
      types.GetSetDescriptorType, types.MemberDescriptorType, property, staticmethod,
      classmethod, weakref.ReferenceType, types.FrameType, types.TracebackType, types.GenericAlias,
      contextvars.ContextVar, contextvars.Token, re.Pattern, re.Match, datetime.date, datetime.datetime,
-     datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal)
+     datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal, *_of_generics())
 )  # fmt: skip
 UNCHANGING = (
     pathlib.PurePath, fractions.Fraction, uuid.UUID, zoneinfo.ZoneInfo, ipaddress._IPAddressBase, datetime.tzinfo,
@@ -69,6 +91,9 @@ _DICTS: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 VIEWS = frozenset(
     (types.MappingProxyType, *(type(v) for d in _DICTS for v in (d.keys(), d.values(), d.items())))
 )
+TEMPLATE = _templates()
+OF_TEMPLATES = () if TEMPLATE is None else (TEMPLATE.Template, TEMPLATE.Interpolation)
+"""Classes of C whose objects hold values, as a tuple does."""
 CONTAINERS = (list, dict, set, deque, bytearray)
 BUFFERS = (memoryview, array.array)
 """Objects of C that hold elements or bytes which C code reads where it is given them."""
@@ -113,7 +138,7 @@ def _kind_of(kind: type) -> int:
     if issubclass(kind, UNCHANGING):
         return VALUE
     for bases, found in (
-        (type, CLASS), (types.ModuleType, MODULE), (CONTAINERS, CONTAINER), ((tuple, frozenset), TUPLE),
+        (type, CLASS), (types.ModuleType, MODULE), (CONTAINERS, CONTAINER), ((tuple, frozenset, *OF_TEMPLATES), TUPLE),
         ((int, float, str, bytes), VALUE), (types.FunctionType, INSTANCE),
     ):  # fmt: skip
         if issubclass(kind, bases):
@@ -289,13 +314,20 @@ class SharedPlace:
         self.record.shared = True
 
 
+def held_by(value: Any) -> Any:
+    """What a tuple, or what is one to C code, holds."""
+    if TEMPLATE is not None and isinstance(value, TEMPLATE.Template):
+        return value.values
+    return (value.value,) if OF_TEMPLATES and isinstance(value, TEMPLATE.Interpolation) else value
+
+
 def operands(value: Any) -> Iterator[Any]:
     """What C code that is given `value` reads of it, whatever anybody changes: itself, or what a tuple holds."""
     kind = kind_of(type(value))
     if kind in (CONTAINER, INSTANCE, OPAQUE, VIEW):
         yield value
     elif kind == TUPLE:
-        for element in value:
+        for element in held_by(value):
             if type(element) not in IMMUTABLE:
                 yield from operands(element)
 
@@ -307,7 +339,7 @@ def elements(value: Any, depth: int = 3) -> Iterator[Any]:
         yield value
     if depth and kind in (CONTAINER, TUPLE):
         try:
-            inside = list(value.values()) if isinstance(value, dict) else list(value)
+            inside = list(value.values()) if isinstance(value, dict) else list(held_by(value))
         except (TypeError, RuntimeError):
             return
         for element in inside[:256]:

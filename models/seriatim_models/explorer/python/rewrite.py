@@ -26,18 +26,23 @@ import ast
 import copy
 import hashlib
 import sysconfig
+from collections.abc import Callable
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seriatim_models.explorer.python.patterns import Conditions, condition
 from seriatim_models.explorer.python.scopes import (
+    Part,
     Scope,
     ScopeFinder,
+    annotations_of,
     awaits,
     bound_first,
     bound_in,
+    evaluated_later,
     may_have_no_end,
     suspends,
+    type_parameters,
 )
 
 LIBRARY = sysconfig.get_path("stdlib")
@@ -122,6 +127,18 @@ def rewritten_tree(
     return ast.fix_missing_locations(tree)
 
 
+class _Variables(ast.NodeTransformer):
+    """Puts something else in the place of variables."""
+
+    def __init__(self, names: set[str], instead: Callable[[ast.Name], ast.expr]) -> None:
+        self._names, self._instead = names, instead
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A variable."""
+        read = node.id in self._names and isinstance(node.ctx, ast.Load)
+        return self._instead(node) if read else node
+
+
 class Rewriter(ast.NodeTransformer):
     """One module."""
 
@@ -130,6 +147,7 @@ class Rewriter(ast.NodeTransformer):
         self.path = path
         self.scopes = finder.scopes
         self.scope: Scope = finder.module
+        self.annotations = finder.annotations
         self.watched_globals = finder.rebound_globals | extra_globals
         self.classes: list[str] = []
         self.temporaries = 0
@@ -174,12 +192,9 @@ class Rewriter(ast.NodeTransformer):
         owner = self.scope.owner(name)
         if owner is not None:
             return owner.token if name in owner.cells else ""
-        if name in self.watched_globals and not self._own_class_attribute(name):
+        if name in self.watched_globals and not self.scope.in_class(name):
             return MODULE_TOKEN
         return ""
-
-    def _own_class_attribute(self, name: str) -> bool:
-        return self.scope.kind == "class" and self.scope.binds(name)
 
     def visited(self, node: ast.expr) -> ast.expr:
         """An expression after transformation."""
@@ -243,11 +258,16 @@ class Rewriter(ast.NodeTransformer):
     def visit_FunctionDef(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef
     ) -> ast.AST | list[ast.stmt]:
-        """A function: its own scope; its annotations stay."""
+        """A function: its own scope; its annotations stay, but for variables that are shared."""
         node.decorator_list = [self.visited(d) for d in node.decorator_list]
         token = self.token(node.name)
         self._defaults(node.args)
-        around, self.scope = self.scope, self.scopes[node]
+        around = self.scope
+        self._generic(node)
+        if self.annotations is not None:
+            for part in annotations_of(node):
+                self._reads_variables(part)
+        self.scope = self.scopes[node]
         node.body = self._body_of(node)
         self.scope = around
         if token:
@@ -273,11 +293,13 @@ class Rewriter(ast.NodeTransformer):
         node.decorator_list = [
             self.hook("decorated", d, self.visited(d)) for d in node.decorator_list
         ]
+        token = self.token(node.name)
+        around = self.scope
+        self._generic(node)
         node.bases = [self.visited(b) for b in node.bases]
         for keyword in node.keywords:
             keyword.value = self.visited(keyword.value)
-        token = self.token(node.name)
-        around, self.scope = self.scope, self.scopes[node]
+        self.scope = self.scopes[node]
         self.classes.append(node.name)
         node.body = self.block(node.body)
         self.classes.pop()
@@ -285,6 +307,38 @@ class Rewriter(ast.NodeTransformer):
         if token:
             return [self._announced(node, token, node.name), node]
         return node
+
+    def _generic(self, node: ast.AST) -> None:
+        """Enter the scope of the parameters of a generic; who calls it leaves it."""
+        parameters = type_parameters(node)
+        if parameters:
+            self.scope = self.scopes[parameters[0]]
+            for parameter in parameters:
+                for part in evaluated_later(parameter):
+                    self._reads_variables(part)
+
+    def _reads_variables(self, part: Part) -> None:
+        """Announce the shared variables of an annotation, or of its like; all else stays: `annotationlib` reads it."""
+        code: ast.expr = getattr(*part)
+        around, self.scope = self.scope, self.scopes.get(code, self.scope)
+        shared = {
+            each.id
+            for each in ast.walk(code)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and self.token(each.id)
+        }
+        if shared:
+            hook = "cell" if self.scope is around else "cell_later"
+            setattr(*part, _Variables(shared, lambda name: self._read(name, hook)).visit(code))
+        self.scope = around
+
+    def visit_TypeAlias(self, node: Any) -> ast.AST | list[ast.AST]:
+        """`type X = value`: the name is bound, the value is evaluated when somebody asks for it."""
+        token = self.token(node.name.id)
+        around = self.scope
+        self._generic(node)
+        self._reads_variables((node, "value"))
+        self.scope = around
+        return [self._announced(node, token, node.name.id), node] if token else node
 
     def _generated(self, generator: ast.comprehension) -> ast.expr:
         """What a `for`, or an `async for`, of a comprehension goes through."""
@@ -356,10 +410,14 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A variable; announced if it is shared."""
-        token = self.token(node.id) if isinstance(node.ctx, ast.Load) else ""
-        if not token:
+        if not (isinstance(node.ctx, ast.Load) and self.token(node.id)):
             return node
-        announced = self.hook("cell", node, ast.Name(token, ast.Load()), ast.Constant(node.id))
+        return self._read(node, "cell")
+
+    def _read(self, node: ast.Name, hook: str) -> ast.expr:
+        """A shared variable, announced by this hook."""
+        token = ast.Name(self.token(node.id), ast.Load())
+        announced = self.hook(hook, node, token, ast.Constant(node.id))
         again = ast.copy_location(ast.Name(node.id, ast.Load()), node)
         test = ast.Compare(announced, [ast.Is()], [ast.Constant(None)])
         return ast.copy_location(ast.IfExp(test, again, node), node)
@@ -599,13 +657,20 @@ class Rewriter(ast.NodeTransformer):
         return [*statements, *self.emptied(statements[:1], node)]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
-        """`a: int = v`; the annotation stays where it is an attribute of a class."""
+        """`a: int = v`; the annotation stays where somebody may ask for it."""
+        known = self.scope.kind in ("module", "class")
+        if known and self.annotations is not None:
+            self._reads_variables((node, "annotation"))
         if node.value is None:
             return node
         node.value = self.visited(node.value)
         if not self._instrumented(node.target):
             return node
-        return self.stored(node.target, node.value, node)
+        stored = self.stored(node.target, node.value, node)
+        if known and isinstance(node.target, ast.Name):
+            annotated = ast.AnnAssign(node.target, node.annotation, None, node.simple)
+            stored.append(ast.copy_location(annotated, node))
+        return stored
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         """`a += v`: read, compute, write."""

@@ -8,9 +8,11 @@ A global is shared by all threads; it is worth watching only if some function re
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ComprehensionNode = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -21,7 +23,8 @@ class Scope:
     """One block of names: a module, a class, a function or a comprehension."""
 
     kind: str
-    """``module``, ``class``, ``function`` or ``comprehension`` (``generator`` for one that runs later)."""
+    """``module``, ``class``, ``function`` or ``comprehension`` (``generator`` for one that runs later); ``annotation``
+    for the parameters of a generic and for what is evaluated when somebody asks for it."""
     name: str
     parent: Scope | None
     bound: Counter[str] = field(default_factory=Counter)
@@ -38,10 +41,13 @@ class Scope:
     @property
     def qualname(self) -> str:
         """The name as Python's `__qualname__` has it."""
-        if self.parent is None or self.parent.kind == "module":
+        around = self.parent
+        while around is not None and around.kind == "annotation":
+            around = around.parent
+        if around is None or around.kind == "module":
             return self.name
-        link = ".<locals>." if self.parent.kind != "class" else "."
-        return f"{self.parent.qualname}{link}{self.name}"
+        link = ".<locals>." if around.kind != "class" else "."
+        return f"{around.qualname}{link}{self.name}"
 
     def binds(self, name: str) -> bool:
         """Whether the name is a variable of this scope."""
@@ -52,13 +58,22 @@ class Scope:
     def owner(self, name: str) -> Scope | None:
         """The function or comprehension whose variable `name` is here; None for a global or built-in name."""
         scope: Scope | None = self
+        sees_class = True
         while scope is not None and scope.kind != "module":
             if name in scope.globals:
                 return None
-            if (scope is self or scope.kind != "class") and scope.binds(name):
+            if (sees_class or scope.kind != "class") and scope.binds(name):
                 return None if scope.kind == "class" else scope
+            sees_class = sees_class and scope.kind == "annotation"
             scope = scope.parent
         return None
+
+    def in_class(self, name: str) -> bool:
+        """Whether a name that is none of a function is an attribute of the class around, and no global."""
+        scope: Scope | None = self
+        while scope is not None and scope.kind == "annotation":
+            scope = scope.parent
+        return scope is not None and scope.kind == "class" and scope.binds(name)
 
 
 class ScopeFinder(ast.NodeVisitor):
@@ -68,6 +83,8 @@ class ScopeFinder(ast.NodeVisitor):
         self.module = Scope("module", "<module>", None)
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
         self.here = self.module
+        self.annotations = None if _as_text(tree) else ANNOTATIONS
+        """When annotations are evaluated; None: they stay a text."""
         for statement in tree.body:
             self.visit(statement)
         self._find_cells()
@@ -146,17 +163,41 @@ class ScopeFinder(ast.NodeVisitor):
         self.here = around
         return scope
 
+    def _generic(self, node: ast.AST) -> None:
+        """Open the scope of the parameters of a generic, if it has any; who calls it closes it."""
+        parameters = type_parameters(node)
+        if parameters:
+            scope = self.scopes[parameters[0]] = self.here = Scope("annotation", "", self.here)
+            scope.parameters = {parameter.name for parameter in parameters}
+            for parameter in parameters:
+                for part in evaluated_later(parameter):
+                    self._later(getattr(*part))
+
+    def _later(self, part: ast.expr) -> None:
+        self._inside(part, "annotation", "", (part,))
+
+    def _annotated(self, annotation: ast.expr) -> None:
+        """What an annotation reads, now or when somebody asks for it."""
+        if self.annotations == "later":
+            self._later(annotation)
+        elif self.annotations is not None:
+            self.visit(annotation)
+
     def _function(self, node: FunctionNode, name: str, body: list[ast.AST]) -> None:
         arguments = node.args
         for default in (*arguments.defaults, *arguments.kw_defaults):
             if default is not None:
                 self.visit(default)
+        outside = self.here
+        self._generic(node)
+        for part in annotations_of(node):
+            self._annotated(getattr(*part))
         scope = self._inside(node, "function", name, ())
         scope.parameters = {argument.arg for argument in arguments_of(arguments)}
-        around, self.here = self.here, scope
-        for part in body:
-            self.visit(part)
-        self.here = around
+        self.here = scope
+        for statement in body:
+            self.visit(statement)
+        self.here = outside
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Bind the name; open a scope."""
@@ -174,9 +215,22 @@ class ScopeFinder(ast.NodeVisitor):
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Bind the name; open a scope, whose names are attributes and no variables."""
         self._bind(node.name)
-        for part in (*node.decorator_list, *node.bases, *node.keywords):
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+        outside = self.here
+        self._generic(node)
+        for part in (*node.bases, *node.keywords):
             self.visit(part)
         self._inside(node, "class", node.name, node.body)
+        self.here = outside
+
+    def visit_TypeAlias(self, node: Any) -> None:
+        """Bind the name of `type X = value`; the value is evaluated when somebody asks for it."""
+        self._bind(node.name.id)
+        outside = self.here
+        self._generic(node)
+        self._later(node.value)
+        self.here = outside
 
     def _comprehension(self, node: ComprehensionNode) -> None:
         self.visit(node.generators[0].iter)
@@ -193,8 +247,10 @@ class ScopeFinder(ast.NodeVisitor):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Leave the annotation out: it is no code that runs later."""
+        """An annotation, which within a function nobody evaluates."""
         self.visit(node.target)
+        if self.here.kind != "function":
+            self._annotated(node.annotation)
         if node.value is not None:
             self.visit(node.value)
 
@@ -225,7 +281,7 @@ def _leaves_the_call(user: Scope, owner: Scope) -> bool:
     """Whether code of `user` may run outside the call that `owner` is: a function or generator lies between."""
     scope: Scope | None = user
     while scope is not None and scope is not owner:
-        if scope.kind in ("function", "generator"):
+        if scope.kind in ("function", "generator", "annotation"):
             return True
         scope = scope.parent
     return False
@@ -237,6 +293,43 @@ def arguments_of(arguments: ast.arguments) -> Iterator[ast.arg]:
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             yield extra
+
+
+# -- what is evaluated when somebody asks for it -----------------------------------------------------------------------
+
+ANNOTATIONS = "later" if sys.version_info >= (3, 14) else "at once"
+"""When this interpreter evaluates annotations."""
+
+
+def _as_text(tree: ast.Module) -> bool:
+    """Whether a module leaves its annotations a text: `from __future__ import annotations`."""
+    return any(
+        isinstance(statement, ast.ImportFrom)
+        and statement.module == "__future__"
+        and any(alias.name == "annotations" for alias in statement.names)
+        for statement in tree.body
+    )
+
+
+Part = tuple[Any, str]
+"""A piece of code by the node that has it, and its name there."""
+
+
+def annotations_of(node: FunctionNode) -> list[Part]:
+    """The annotations of the parameters of a function, and of what it returns."""
+    found: list[Part] = [(argument, "annotation") for argument in arguments_of(node.args)]
+    return [part for part in (*found, (node, "returns")) if getattr(*part, None) is not None]
+
+
+def type_parameters(node: ast.AST) -> list[Any]:
+    """The parameters `[T, *Ts, **P]` of a generic function, class or alias, which there are since 3.12."""
+    return getattr(node, "type_params", None) or []
+
+
+def evaluated_later(parameter: ast.AST) -> list[Part]:
+    """The bound and the default of a parameter of a generic."""
+    found = [(parameter, name) for name in ("bound", "default_value")]
+    return [part for part in found if getattr(*part, None) is not None]
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
