@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,19 @@ def test_timers_in_the_order_of_their_deadlines(
     assert "--timers" in command
     assert command[command.index("--module") + 1] == "sched"
     assert run(command) == 1
+
+
+def test_a_free_threaded_build_is_refused(
+    counter: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = sysconfig.get_config_var
+    monkeypatch.setattr(
+        sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+    )
+    assert run(["check", f"{counter}::test_racy"]) == 2
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "this is a free-threaded build of Python" in said
+    assert "Use the ordinary build of this version" in said
 
 
 def test_tests_are_run_side_by_side(counter: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ import gc
 import importlib.util
 import inspect
 import shlex
+import sys
+import sysconfig
 import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,6 +168,20 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def refuse_free_threaded() -> None:
+    """Raise `Misuse` where the interpreter is built without the GIL.
+
+    Steps are those of an interpreter with it, and lifetimes are read off reference counts, which are others there.
+    """
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise Misuse(
+            f"this is a free-threaded build of Python {version}: there C code that looks into several objects is no "
+            "single operation, and ordinary code was never explored on one. Use the ordinary build of this version: "
+            "what it finds is wrong on both"
+        )
+
+
 def explored(
     target: Target,
     search: Search,
@@ -174,7 +190,11 @@ def explored(
     seconds: float | None,
     options: dict[str, Any],
 ) -> PythonResult:
-    """The promotion loop, with the modules that the program shows to be needed besides `modules`."""
+    """The promotion loop, with the modules that the program shows to be needed besides `modules`.
+
+    Raises `Misuse` on a free-threaded build.
+    """
+    refuse_free_threaded()
     while True:
         try:
             return _promoted(target, search, strategy, modules, seconds, options)
