@@ -660,6 +660,46 @@ def test():
     assert P.__annotations__ == {"x": Later, "y": int} and len(out) == 2
     assert typing.get_type_hints(D) == {"x": Later}
 """),
+    "annotations_by_a_function": Program((3, 14), "violated", """
+def test():
+    def f(x: int): ...
+    def replace(): f.__annotate__ = lambda format: {"x": str}
+    seen = []
+    together(replace, lambda: seen.append(f.__annotations__))
+    assert seen == [{"x": str}]
+"""),
+    "annotations_of_a_class_by_a_function": Program((3, 14), "violated", """
+class Node:
+    x: int
+def test():
+    def replace(): Node.__annotate__ = lambda format: {"x": str}
+    seen = []
+    together(replace, lambda: seen.append(Node.__annotations__))
+    assert seen == [{"x": str}]
+"""),
+    "annotations_by_the_library": Program((3, 14), "violated", """
+import annotationlib
+def test():
+    def f(x: int): ...
+    def replace(): f.__annotations__ = {"x": str}
+    seen = []
+    together(replace, lambda: seen.append(annotationlib.get_annotations(f)))
+    assert seen == [{"x": str}]
+"""),
+    "annotations_by_the_library_under_a_lock": Program((3, 14), "ok", """
+import annotationlib
+lock = threading.Lock()
+class Node:
+    x: int
+def test():
+    def f(x: Node) -> Node: ...
+    seen = []
+    def look():
+        with lock:
+            seen.append((annotationlib.get_annotations(f), annotationlib.get_annotations(Node)))
+    together(look, look)
+    assert seen[0] == seen[1] == ({"x": Node, "return": Node}, {"x": int})
+"""),
     "alias_that_reads_what_races": Program((3, 12), "inconclusive", """
 def test():
     kind = int

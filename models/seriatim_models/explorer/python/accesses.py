@@ -3,8 +3,8 @@
 Nothing comes between an announcement and what it announces, so the two are one step. Outside an execution (while it
 is being closed, say) nothing is announced.
 
-C code that is given a container reads or writes its contents in one step, as the GIL and the locks of
-free-threaded builds have it; Python code that it calls back has steps of its own, see `called_back`. Python code that
+C code that is given containers reads or writes their contents in one step, as the GIL has it (a free-threaded build
+locks one or two objects at a time); Python code that it calls back has steps of its own, see `called_back`. Python that
 was not rewritten cannot be observed: an object that it is given, and that another thread uses, is noted (`opaque`).
 """
 
@@ -402,6 +402,7 @@ def before_load(
     ex: PythonExecution, thread: Thread, obj: Any, name: str, is_a: int, site: int
 ) -> None:
     """Announce that an attribute is about to be read."""
+    name = SAME_PLACE.get(name, name)
     promoted = ex.search.promoted
     if is_a == OF_CLASS:
         if f"class attribute {name}" in promoted:
@@ -447,6 +448,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     """Announce that an attribute is about to change."""
     kind = type(obj)
     is_a = member(kind, name)
+    name = SAME_PLACE.get(name, name)
     if is_a == OF_CLASS:
         _before_store_into_class(ex, thread, obj, name, site)
     elif is_a == OF_MODULE:
@@ -501,6 +503,8 @@ def _own(ex: PythonExecution, thread: Thread, obj: object) -> bool:
 
 OF_A_CALL = ("__code__", "__defaults__", "__kwdefaults__")
 """Attributes of a function that each call of it reads."""
+SAME_PLACE = {"__annotate__": "__annotations__"}
+"""Attributes of which a store changes another one: since 3.14 annotations are what this function says."""
 SAID_BY_NAME = ("__doc__", "__annotations__", "__slots__")
 """Special attributes of a class that no operator looks up, and that no text which C makes of it or its objects has."""
 NAMES_OF_CLASS = ("__module__", "__qualname__", "__name__")

@@ -255,7 +255,7 @@ def _unobserved(
         library.read_deeply((*args, *kwargs.values()), site)
         return
     for value in (*args, *kwargs.values()):
-        if kind_of(type(value)) == CLASS or (module == "inspect" and callable(value)):
+        if kind_of(type(value)) == CLASS or (module in LOOKING_OVER and callable(value)):
             looked_over(ex, thread, value, site)
         _given(ex, value, function, module, site)
 
@@ -275,6 +275,10 @@ def _given(ex: PythonExecution, value: Any, function: Any, module: str, site: in
         if kind_of(type(element)) in (CONTAINER, INSTANCE, OPAQUE):
             record = record_of(ex, element, site)
             ex.opaque(thread, record, f"{module}.{function.__qualname__}", site)
+
+
+LOOKING_OVER = ("inspect", "annotationlib")
+"""Modules whose functions read what is said of a function; the second is of 3.14."""
 
 
 CLASS_CHECKS = (abc.ABCMeta.__instancecheck__, abc.ABCMeta.__subclasscheck__)
