@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from seriatim_models.supervisor import supervised
 from seriatim_workshop.bench.explorers import EXPLORERS, PythonPeer
-from seriatim_workshop.corpus import drivers, kept_aside, second_aside, third_aside
+from seriatim_workshop.corpus import drivers, fourth_aside, kept_aside, second_aside, third_aside
 
 RAISED = tuple(
     f"raised {name}"
@@ -229,11 +229,46 @@ THIRD_ASIDE = (
 )  # fmt: skip
 """A third set, committed before any was explored."""
 
+FOURTH_ASIDE = (
+    KnownBug("anyio_portal", "anyio", "4.11.0", "4.12.0", ("anyio", "sniffio"),
+             "BlockingPortal: a future is cancelled between a look whether it is and the callback for it",
+             "anyio issue 1011, PR 1012", ("sniffio==1.3.1", "idna==3.10")),
+    KnownBug("injector_singleton", "injector", "0.20.1", "0.21.0", ("injector",),
+             "two objects of a singleton: get() makes the scope without a lock", "injector PR 215",
+             ("typing_extensions==4.12.2",)),
+    KnownBug("loguru_finalizer", "loguru", "0.6.0", "0.7.0", ("loguru",),
+             "a finalizer that logs while a message is written waits for its own thread's lock", "loguru PR 720"),
+    KnownBug("apipkg_attribute", "apipkg", "1.5", "2.0.1", ("apipkg",),
+             "AttributeError: a lazy attribute is taken out of the table by another thread", "apipkg PR 25"),
+    KnownBug("apipkg_replaced", "apipkg", "2.0.1", "2.1.1", ("apipkg",),
+             "a module that is imported while it replaces itself has no attributes", "apipkg 2.1: updated in place"),
+    KnownBug("httpcore_cancelled", "httpcore", "0.12.3", "0.13.0", ("httpcore", "h11", "sniffio"),
+             "a request that is cancelled while it connects keeps its place in the pool", "httpcore issue 149, PR 305",
+             ("h11==0.12.0", "sniffio==1.3.1")),
+    KnownBug("waitress_closing", "waitress", "3.0.0", "3.0.1", ("waitress",),
+             "a request is queued on a connection that is being closed for an error", "CVE-2024-49768"),
+    KnownBug("fifolock_cancelled", "fifolock", "0.0.17", "0.0.20", ("fifolock",),
+             "a task that is cancelled after it was let in holds the lock for ever", "fifolock PR 7"),
+    KnownBug("more_executors_shutdown", "more-executors", "1.14.0", "1.15.0", ("more_executors", "monotonic"),
+             "CancelOnShutdownExecutor waits for its jobs with the lock held that submit() takes",
+             "more-executors issue 98", ("monotonic==1.6", "six==1.16.0")),
+    KnownBug("more_executors_dropped", "more-executors", "1.17.1", "1.18.0", ("more_executors", "monotonic"),
+             "a future waits for ever, for its executor is only held by a weak reference",
+             "more-executors issue 114", ("monotonic==1.6", "six==1.16.0")),
+    KnownBug("asgiref_local", "asgiref", "3.8.1", "3.9.1", ("asgiref",),
+             "tasks share the dict of a Local, for only the context variable that holds it is copied",
+             "asgiref issue 473"),
+    KnownBug("lazy_loader_twice", "lazy-loader", "0.3", "0.4", ("lazy_loader",),
+             "two threads load a module: each puts one of its own into sys.modules", "lazy-loader PR 90"),
+)  # fmt: skip
+"""A fourth set, committed before any was explored."""
+
 SETS = (
     (drivers, BUGS),
     (kept_aside, ASIDE),
     (second_aside, SECOND_ASIDE),
     (third_aside, THIRD_ASIDE),
+    (fourth_aside, FOURTH_ASIDE),
 )
 """Each module of drivers with its bugs; the first is the corpus, the others are kept aside."""
 
