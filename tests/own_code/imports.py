@@ -373,6 +373,75 @@ def right_module_is_taken_once() -> None:
     assert taken.count(None) == 1
 
 
+OF_ITS_OWN = types.ModuleType("of_its_own")
+comes_late: int
+
+
+def stores_a_global() -> None:
+    global comes_late
+    comes_late = 1
+
+
+def stores_into_a_module() -> None:
+    OF_ITS_OWN.comes_late = 1  # type: ignore[attr-defined]
+
+
+def another_stores(store: typing.Callable[[], None], look: typing.Callable[[], bool]) -> None:
+    """What `look` sees of a name that another thread may have stored; the name is gone when its module is."""
+    seen: list[bool] = []
+    in_two_threads(lambda: seen.append(look()), store)
+    assert seen == [False]
+
+
+def wrong_globals() -> None:
+    another_stores(stores_a_global, lambda: "comes_late" in globals())
+
+
+def wrong_globals_gone_through() -> None:
+    another_stores(stores_a_global, lambda: any(name == "comes_late" for name in list(globals())))
+
+
+def wrong_vars_of_a_module() -> None:
+    own = sys.modules[__name__]
+    another_stores(stores_a_global, lambda: "comes_late" in vars(own))
+
+
+def wrong_dir_of_a_module() -> None:
+    own = sys.modules[__name__]
+    another_stores(stores_a_global, lambda: "comes_late" in dir(own))
+
+
+def wrong_dict_of_a_module_of_its_own() -> None:
+    another_stores(stores_into_a_module, lambda: "comes_late" in OF_ITS_OWN.__dict__)
+
+
+def wrong_dir_of_a_module_of_its_own() -> None:
+    another_stores(stores_into_a_module, lambda: "comes_late" in dir(OF_ITS_OWN))
+
+
+def withheld_names_of_a_module_as_a_dict() -> None:
+    def store() -> None:
+        vars(OF_ITS_OWN)["comes_late"] = 1
+
+    another_stores(store, lambda: hasattr(OF_ITS_OWN, "comes_late"))
+
+
+def right_names_of_a_module_are_taken_away() -> None:
+    module = types.ModuleType("seriatim_none")
+
+    def clear() -> None:
+        for name in dir(module):
+            if name in ("__name__", "before"):
+                delattr(module, name)
+        module.later = 3  # type: ignore[attr-defined]
+        assert module.later == 3
+
+    module.before = 1  # type: ignore[attr-defined]
+    in_two_threads(clear, lambda: setattr(module, "beside", 2))
+    assert not hasattr(module, "__name__")
+    assert vars(module)["beside"] == 2
+
+
 def polls_in_a_daemon() -> None:
     waiting: queue.Queue[int] = queue.Queue()
     stopped = threading.Event()

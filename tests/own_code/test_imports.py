@@ -116,6 +116,26 @@ def test_the_verdict_is_withheld_where_an_iterator_of_sys_modules_is_kept() -> N
     assert "goes through sys.modules by an iterator" in result.why
 
 
+@pytest.mark.parametrize(
+    "name", sorted(n for n in vars(imports) if n.startswith("wrong_") and "_modules" not in n)
+)
+def test_which_names_a_module_has_is_a_place(name: str) -> None:
+    """What `globals()`, `vars` and `dir` show of a module races with a thread that stores a global."""
+    result = check(getattr(imports, name))
+    assert result.verdict == "violated", str(result)
+
+
+def test_the_verdict_is_withheld_where_names_of_a_module_are_changed_as_a_dict() -> None:
+    result = check(imports.withheld_names_of_a_module_as_a_dict)
+    assert result.verdict == "inconclusive", str(result)
+    assert "the names of a module are changed as a dict" in result.why
+
+
+def test_a_module_without_a_name_is_looked_at_by_what_it_was_called() -> None:
+    result = check(imports.right_names_of_a_module_are_taken_away)
+    assert result.verdict == "ok", str(result)
+
+
 def test_nothing_of_it_is_left_behind() -> None:
     modules, finders = set(sys.modules), list(sys.meta_path)
     check(imports.puts_another_in_its_place)

@@ -40,6 +40,7 @@ from seriatim_models.explorer.python.places import (
     INSTANCE,
     METHOD_OF_C,
     MODULE,
+    NAMES_READ,
     NATIVE,
     OF_EXECUTION,
     OPAQUE,
@@ -207,8 +208,27 @@ def cell_set(record: ObjectRecord | None, name: str, value: Any, site: int) -> A
         named(ex, value, site)
         if kind_of(type(value)) == NATIVE and hasattr(value, "call_it"):
             value.call_it(name)
-        ex.touch(thread, record, name, True, site)
+        if type(record.obj) is types.ModuleType:
+            _touch_global(ex, thread, vars(record.obj), record, name, site)
+        else:
+            ex.touch(thread, record, name, True, site)
     return value
+
+
+def _touch_global(
+    ex: PythonExecution,
+    thread: Thread,
+    names: dict[str, Any],
+    token: ObjectRecord,
+    name: str,
+    site: int,
+) -> None:
+    """Announce that a global changes: itself, and what `globals()`, `vars` and `dir` of its module show."""
+    changed = [(token, name, True)]
+    record = ex.records.get(id(names))
+    if record is not None and NAMES_READ + record.label in ex.search.promoted:
+        changed.append((record, CONTENTS, True))
+    ex.touch_all(thread, changed, site)
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
@@ -411,7 +431,7 @@ def before_load(
         token = obj.__dict__.get(MODULE_TOKEN)
         if token is None:
             _held_by_library(ex, obj, name)
-        elif f"global {obj.__name__}.{name}" in promoted:
+        elif f"{token.label}.{name}" in promoted:
             ex.touch(thread, token, name, False, site)
     elif is_a == INSIDE:
         touch_contents(obj, False, site)
@@ -453,11 +473,11 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
         _before_store_into_class(ex, thread, obj, name, site)
     elif is_a == OF_MODULE:
         token = obj.__dict__.get(MODULE_TOKEN)
-        outside = token is None or (obj.__name__ == "threading" and name != "excepthook")
+        outside = token is None or (token.label == "global threading" and name != "excepthook")
         if outside and name != "__warningregistry__":  # `assertWarns` forgets what was warned of
             _stored_outside(ex, thread, obj, name, site)
-        elif may_race(ex, f"global {obj.__name__}.{name}", site):
-            ex.touch(thread, token, name, True, site)
+        elif may_race(ex, f"{token.label}.{name}", site):
+            _touch_global(ex, thread, obj.__dict__, token, name, site)
     elif is_a == METHOD:
         ex.need(f"method {name} of an object", site)
         if name == "__class__" and not _own(ex, thread, obj):
@@ -708,7 +728,7 @@ def touch_contents(obj: Any, write: bool, site: int) -> None:
             ex.touch_all(thread, [place for _, place in class_looked_into(ex, obj, site)], site)
     if what in (CONTAINER, OPAQUE):
         # Before a second thread there is nobody whose accesses it could race with.
-        if write and type(obj) is dict and MARK in obj and len(ex.heads) > 1:
+        if write and type(obj) is dict and MODULE_TOKEN in obj and len(ex.heads) > 1:
             ex.search.unseen[f"the names of a module are changed as a dict at {where(site)}"] = None
         if what == OPAQUE:
             ex.touch_all(thread, contents(ex, obj, True, site), site)

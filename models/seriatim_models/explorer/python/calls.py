@@ -96,6 +96,7 @@ from seriatim_models.explorer.python.places import (
     BUFFERS,
     CLASS,
     CONTAINER,
+    GLOBALS,
     IMMUTABLE,
     INSTANCE,
     METHOD_OF_C,
@@ -654,6 +655,7 @@ def _make_module(ex: PythonExecution, *args: Any, **kwargs: Any) -> types.Module
     """A module of the program's own: what is set in it is a global as that of an observed one."""
     module = types.ModuleType(*args, **kwargs)
     vars(module)[MODULE_TOKEN] = ex.record(object(), f"global {module.__name__}", True)
+    ex.record(vars(module), GLOBALS + module.__name__, True)
     return module
 
 

@@ -18,6 +18,7 @@ from seriatim_models.explorer.python.accesses import (
     library,
     record_of,
     running,
+    touch_contents,
 )
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import CLASS, HEAP_TYPE, INSTANCE, kind_of
@@ -89,4 +90,6 @@ def names_of(site: int, obj: Any) -> list[str]:
         ex.touch_all(thread, [place for _, place in places], site)
     if kind == INSTANCE and isinstance(getattr(obj, "__dict__", None), dict):
         len(library.attribute_dict(obj, site))  # announces that it is read which there are
+    elif type(obj) is types.ModuleType:
+        touch_contents(vars(obj), False, site)
     return dir(obj)

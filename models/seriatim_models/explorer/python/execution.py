@@ -19,6 +19,8 @@ from seriatim_models.explorer.model.guard import program_text
 from seriatim_models.explorer.model.operations import READ, WRITE, Footprint, Operation, Thread
 from seriatim_models.explorer.python.places import (
     CONTENTS,
+    GLOBALS,
+    NAMES_READ,
     OF_EXECUTION,
     STORED,
     ObjectRecord,
@@ -446,6 +448,8 @@ class PythonExecution(Execution):
                 record.maker, (record.number, name)
             )
         record.places[name] = made
+        if name is CONTENTS and record.label.startswith(GLOBALS):
+            self.need(NAMES_READ + record.label, 0)
         return made
 
     # -- accesses --------------------------------------------------------------------------------------

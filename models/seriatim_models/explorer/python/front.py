@@ -57,7 +57,7 @@ from seriatim_models.explorer.python.execution import (
     Search,
 )
 from seriatim_models.explorer.python.lifetimes import outlived
-from seriatim_models.explorer.python.places import Race, where
+from seriatim_models.explorer.python.places import NAMES_READ, Race, where
 from seriatim_models.explorer.python.program import PythonProgram, Target
 from seriatim_models.explorer.python.python_token import PythonToken, read, write
 from seriatim_models.explorer.python.sandbox import SHARED_WITH_C, Sources
@@ -93,9 +93,14 @@ ALL_OF_A_KIND = (
     BESIDE_THREADS, LIFETIMES, MODULES_LOOKED_INTO, LOOPS, LOCKS_LOOKED_AT, RAISED, CLASSES_LOOKED_INTO, SUBCLASSES,
     PARTIAL_SET,
 )  # fmt: skip
-"""What is promoted and is no place, but makes places of much."""
+"""What is promoted and is no place, whatever its module."""
 ONE_SCHEDULE = "the test starts no thread and waits for no timer, so there is one schedule only"
 GRANULARITY = "at the granularity of Python operations, sequentially consistent"
+
+
+def _of_a_kind(label: str) -> bool:
+    """Whether what is promoted is no place, but makes places of much."""
+    return label in ALL_OF_A_KIND or label.startswith(NAMES_READ)
 
 
 @dataclass(repr=False)
@@ -406,7 +411,7 @@ class RoundObserver:
 def summed(result: Result, search: Search, rounds: int, seconds: float) -> PythonResult:
     """The result of the last round with what only this package knows."""
     made = PythonResult(**{f.name: getattr(result, f.name) for f in fields(Result)})
-    made.races = [race for race in search.promoted.values() if race.place not in ALL_OF_A_KIND]
+    made.races = [race for race in search.promoted.values() if not _of_a_kind(race.place)]
     made.rounds = rounds
     made.seconds = seconds
     made.unseen = list(search.unseen)

@@ -182,6 +182,11 @@ def keeps_state(kind: type) -> bool:
     )
 
 
+NAMES_READ = "names that are read of "
+"""How the label begins of what is promoted where the globals of a module are read as a dict, which has a label of its
+own: from then on a store of a global of that module is an access to it."""
+GLOBALS = "the globals of "
+"""How the label begins of the dict of a module."""
 STORED = ("class attribute ", "method ", "global ")
 """How the labels begin of what is promoted where it is stored, and not where two accesses to it race."""
 

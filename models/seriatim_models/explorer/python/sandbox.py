@@ -40,7 +40,7 @@ from seriatim_models.explorer.python.execution import (
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
 from seriatim_models.explorer.python.lifetimes import bury_and_call
 from seriatim_models.explorer.python.made_methods import observe_attrs
-from seriatim_models.explorer.python.places import OF_EXECUTION
+from seriatim_models.explorer.python.places import GLOBALS, OF_EXECUTION
 from seriatim_models.explorer.python.provided import (
     ABSENT,
     PROVIDED,
@@ -442,6 +442,7 @@ class Sandbox:
         module = types.ModuleType(found.name)
         package = found.search_path is not None
         token = ex.record(module, f"global {found.name}", True)
+        ex.record(vars(module), GLOBALS + found.name, True)
         module.__dict__.update(
             __file__=found.path,
             __package__=found.name if package else found.name.rpartition(".")[0],
