@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import pydoc
 import threading
+import typing
 from collections.abc import AsyncIterator
 
 # -- right code ------------------------------------------------------------------------------------
@@ -427,3 +428,30 @@ async def as_they_end() -> None:
 
     ended = [await first for first in asyncio.as_completed([after(1), after(2), after(3)])]
     assert sorted(ended) == [1, 2, 3]
+
+
+async def patches_the_transports_of_sockets() -> None:
+    """As httpcore does, which wraps a method of the class whose objects no test makes."""
+    transport: typing.Any = asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
+    write = transport.write
+    assert write.__qualname__ == "_SelectorSocketTransport.write"  # of no execution before
+
+    def wrapped(self: object, data: bytes) -> None:
+        write(self, data)
+
+    transport.write = wrapped
+    await asyncio.gather(asyncio.sleep(1), asyncio.sleep(2))
+    assert not hasattr(asyncio, "of_no_such_name")
+
+
+async def patches_its_locks() -> None:
+    """What is set in a class of asyncio is not there in the next execution."""
+    acquire = asyncio.Lock.acquire
+    assert acquire.__qualname__ == "Lock.acquire"
+
+    async def wrapped(self: asyncio.Lock) -> typing.Any:
+        return await acquire(self)
+
+    asyncio.Lock.acquire = wrapped  # type: ignore[method-assign]
+    async with asyncio.Lock():
+        await asyncio.gather(asyncio.sleep(1), asyncio.sleep(2))

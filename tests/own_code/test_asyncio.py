@@ -43,6 +43,19 @@ def test_right_code_is_exhausted(name: str, traces: int | None) -> None:
     assert traces is None or result.traces == traces
 
 
+def test_the_loops_of_sockets_are_where_they_are_in_asyncio() -> None:
+    result = check(coroutines.patches_the_transports_of_sockets)
+    assert (result.verdict, result.unseen) == ("ok", []), str(result)
+    assert (result.traces or 0) > 1
+
+
+def test_what_a_program_sets_in_a_class_of_asyncio_is_gone_when_it_ends() -> None:
+    result = check(coroutines.patches_its_locks)
+    assert result.verdict == "inconclusive", str(result)
+    assert "Lock.acquire is set at" in result.why
+    assert result.executions > 1
+
+
 def test_what_goes_through_the_queue_of_a_loop_is_no_place_if_that_is_one() -> None:
     result = check(coroutines.both_in_threads, max_executions=40)
     assert [race.place for race in result.races if "Handle" in race.place] == []

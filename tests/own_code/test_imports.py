@@ -212,6 +212,46 @@ def test_what_a_module_sets_elsewhere_before_there_are_threads_is_seen(
     assert (result.verdict, result.unseen) == ("ok", []), result.why
 
 
+PATCHES_IN_A_LOOP = """
+import asyncio
+async def test():
+    import typing
+    before = typing.cast
+    async def later():
+        await asyncio.sleep(1)
+        import patches_what_tasks_read
+        assert typing.cast(int, "1") == 1
+    async def beside():
+        await asyncio.sleep(1)
+        {beside}
+    await asyncio.gather(beside(), later())
+    assert typing.cast is not before
+"""
+
+
+@pytest.mark.parametrize(
+    ("beside", "verdict"),
+    [
+        ("pass", "ok"),
+        ('assert typing.cast(int, "1") == "1"', "violated"),
+        ("import patches_what_tasks_read", "ok"),
+    ],
+)
+def test_what_a_module_sets_elsewhere_while_a_loop_runs_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, verdict: str
+) -> None:
+    """As typing_extensions does when a task imports it: each order of the tasks is tried, so nothing is missed."""
+    before = typing.cast
+    (tmp_path / "patches_what_tasks_read.py").write_text(
+        "import typing\ntyping.cast = lambda kind, value: kind(value)\n", encoding="utf-8"
+    )
+    text = PATCHES_IN_A_LOOP.format(beside=beside)
+    result = check(made(monkeypatch, tmp_path, f"reads_beside_{len(beside)}", text))
+    assert (result.verdict, result.unseen) == (verdict, []), result.why
+    assert result.executions > 1
+    assert typing.cast is before
+
+
 PLAIN = """
 import sys, types
 class Finder:

@@ -17,7 +17,6 @@ import functools
 import io
 import logging
 import operator
-import sys
 import types
 import weakref
 import zlib
@@ -504,7 +503,9 @@ def _before_store_into_class(
 ) -> None:
     """Announce that an attribute of a class is about to change."""
     if kind.__module__.partition(".")[0] in ("queue", "threading", "asyncio"):
-        ex.search.unseen[f"{kind.__qualname__}.{name} is set at {where(site)}"] = None
+        if kind.__module__ != OF_SOCKETS:
+            ex.search.unseen[f"{kind.__qualname__}.{name} is set at {where(site)}"] = None
+        ex.stored_outside.append((kind, name, vars(kind).get(name, ABSENT)))
     special = name.startswith("__") and name.endswith("__") and name not in SAID_BY_NAME
     if special and not _own(ex, thread, kind):
         _looked_up_by_c(ex, thread, f"{kind.__qualname__}.{name}", site)
@@ -521,6 +522,8 @@ def _own(ex: PythonExecution, thread: Thread, obj: object) -> bool:
     return record is not None and record.owner is thread and not record.shared
 
 
+OF_SOCKETS = "asyncio.selector_events"
+"""The module of the loops that wait for sockets, of whose classes no program has an object here."""
 OF_A_CALL = ("__code__", "__defaults__", "__kwdefaults__")
 """Attributes of a function that each call of it reads."""
 SAME_PLACE = {"__annotate__": "__annotations__"}
@@ -555,8 +558,8 @@ def _stored_outside(
 ) -> None:
     """A name of a module that is not observed is about to change; when the execution ends it is as before.
 
-    What the body of a module sets while nobody else runs is before all that reads it, as typing_extensions sets a
-    function of typing.
+    What the body of a module sets while no other thread runs is before all that other threads read, as
+    typing_extensions sets a function of typing; the tasks of one thread have each order of their timers tried.
     """
     what = f"{module.__name__}.{name} is set at {where(site)}"
     if module is builtins:
@@ -564,10 +567,10 @@ def _stored_outside(
             f"{what}: all code of this process would see it, the explorer too. Put the name into the module that "
             f"uses it: setattr(module, {name!r}, ...), or mock.patch('module.{name}', create=True)"
         )
-    if not (ex.importing and _alone(ex, thread)) or ex.loops:
+    if not (ex.importing and _alone(ex, thread)):
         ex.search.unseen[f"{what}: the module is not observed"] = None
-    if sys.modules.get(module.__name__) is module:
-        ex.stored_outside.append((module, name, vars(module).get(name, ABSENT)))
+    # It may be a copy that all executions share, as that of typing is.
+    ex.stored_outside.append((module, name, vars(module).get(name, ABSENT)))
 
 
 ATTRIBUTE_NAMES = "names of attributes"

@@ -23,7 +23,7 @@ import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
 from seriatim_models.explorer.errors import ExplorerError
 from seriatim_models.explorer.model.guard import NETWORK, refusal, refusing
-from seriatim_models.explorer.python.accesses import now
+from seriatim_models.explorer.python.accesses import OF_SOCKETS, now
 from seriatim_models.explorer.python.event_loop import name_of
 from seriatim_models.explorer.python.execution import (
     BESIDE_THREADS,
@@ -124,7 +124,9 @@ def observed(search: Search) -> bool:
 def adapt(name: str, module: types.ModuleType) -> None:
     """Change what cannot stay in a module that was executed just now."""
     own = module.__dict__
-    if name == "asyncio.futures":
+    if name == "asyncio":
+        own["__getattr__"] = _loops_of_sockets(own.get("__getattr__"))
+    elif name == "asyncio.futures":
         del (
             module.Future.__del__
         )  # it would say that nobody retrieved an exception, long after the end
@@ -160,6 +162,20 @@ def adapt(name: str, module: types.ModuleType) -> None:
         )
     elif name == "asyncio.coroutines" and "_iscoroutine_typecache" in own:
         own["_iscoroutine_typecache"] = NativeSet()
+
+
+def _loops_of_sockets(known: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """`__getattr__` of asyncio, where all programs find the module whose loops are refused, and some change it."""
+
+    def find(name: str) -> Any:
+        ex = now.execution
+        if ex is not None and f"asyncio.{name}" == OF_SOCKETS:
+            return ex.program.sandbox.load(ex, OF_SOCKETS)  # type: ignore[attr-defined]
+        if known is None:
+            raise AttributeError(f"module 'asyncio' has no attribute {name!r}")
+        return known(name)
+
+    return find
 
 
 def _set_of_awaitables(elements: Any = ()) -> Any:

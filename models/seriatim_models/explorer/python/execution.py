@@ -202,8 +202,9 @@ class PythonExecution(Execution):
     answers: ObjectRecord | None
     """The place of what abstract classes keep of the answers of a `__subclasshook__`; None if no class has one."""
 
-    stored_outside: list[tuple[types.ModuleType, str, object]]
-    """What the program has put into modules that all executions share: module, name, and what was there."""
+    stored_outside: list[tuple[types.ModuleType | type, str, object]]
+    """What the program has put into modules, or classes of such, that all executions share: into what, name, and what
+    was there."""
 
     steps_show_all_state = False  # a loop may count in what no other thread sees
 
