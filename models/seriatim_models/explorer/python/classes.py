@@ -92,4 +92,7 @@ def names_of(site: int, obj: Any) -> list[str]:
         len(library.attribute_dict(obj, site))  # announces that it is read which there are
     elif type(obj) is types.ModuleType:
         touch_contents(vars(obj), False, site)
+        return [
+            name for name in dir(obj) if not name.startswith("__s_")
+        ]  # what the rewriting puts there
     return dir(obj)
