@@ -39,12 +39,12 @@ def loguru_finalizer():
     """An object that logs when it dies is let go of by a sink: its message waits for the lock of the first."""
     from loguru import logger
 
-    class Resource:
+    class LogsWhenItDies:
         def __del__(self):
             with contextlib.suppress(RuntimeError):
                 logger.info("closed")
 
-    held = [Resource()]
+    held = [LogsWhenItDies()]
 
     def sink(message):
         held.clear()
@@ -125,7 +125,7 @@ def waitress_closing():
     """A request is received while the answer to a bad one closes the connection: it is queued all the same."""
     from waitress.channel import HTTPChannel
 
-    class Settings:
+    class ChannelSettings:
         outbuf_overflow = outbuf_high_watermark = 1048576
         inbuf_overflow = max_request_body_size = max_request_header_size = 10000
         recv_bytes = send_bytes = 8192
@@ -133,8 +133,8 @@ def waitress_closing():
         url_scheme, url_prefix, ident = "http", "", "waitress"
         log_socket_errors = expose_tracebacks = False
 
-    class Server:
-        adj = Settings
+    class StubbedServer:
+        adj = ChannelSettings
         server_name, effective_host, effective_port = "localhost", "localhost", 80
 
         def __init__(self):
@@ -146,7 +146,7 @@ def waitress_closing():
         def pull_trigger(self):
             pass
 
-    class Connection:
+    class ConnectionToNobody:
         """A connection to nobody."""
 
         def setblocking(self, flag):
@@ -167,7 +167,9 @@ def waitress_closing():
         def close(self):
             pass
 
-    channel = HTTPChannel(Server(), Connection(), ("127.0.0.1", 1), Settings, map={})
+    channel = HTTPChannel(
+        StubbedServer(), ConnectionToNobody(), ("127.0.0.1", 1), ChannelSettings, map={}
+    )
     channel.received(b"GET / HTTP/1.1\r\nContent-Length: bad\r\n\r\n")
     assert channel.requests[0].error
     together(channel.service, lambda: channel.received(b"GET /next HTTP/1.1\r\n\r\n"))
