@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import greenlet  # type: ignore[import-untyped]  # greenlet ships no annotations
 
@@ -185,8 +185,23 @@ def _set_of_awaitables(elements: Any = ()) -> Any:
     return dict.fromkeys(elements)
 
 
-def refresh(ex: PythonExecution) -> None:
+class Refreshed(NamedTuple):
+    """What the modules of asyncio were given for one execution, and when."""
+
+    numbers: dict[int, int]
+    objects: int
+    """How many objects the thread had numbered and made before."""
+    stored: list[tuple[types.ModuleType, str, Any]]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody has put anything else there."""
+        return all(getattr(module, name) is value for module, name, value in self.stored)
+
+
+def refresh(ex: PythonExecution) -> Refreshed:
     """Give modules that an earlier execution may have used the state that they have after an import."""
+    before, objects = dict(ex.numbers), 0 if ex.acting is None else ex.acting.objects
     modules = ex.modules
     for name, module in modules.items():
         if is_asyncio(name) and "concurrent" in module.__dict__:
@@ -194,19 +209,24 @@ def refresh(ex: PythonExecution) -> None:
     events, tasks = modules["asyncio.events"], modules["asyncio.tasks"]
     numbers = itertools.count(1)
     ex.record(numbers, "numbers of tasks", True)
-    tasks._task_name_counter = numbers.__next__
-    for name in ("_all_tasks", "_scheduled_tasks", "_eager_tasks"):
-        if hasattr(tasks, name):
-            setattr(tasks, name, NativeSet())
+    stored: list[tuple[types.ModuleType, str, Any]] = [
+        (tasks, "_task_name_counter", numbers.__next__)
+    ]
+    sets = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
+    stored += [(tasks, name, NativeSet()) for name in sets if hasattr(tasks, name)]
     current: dict[Any, Any] = {}
     ex.record(current, "dict of tasks.py", True)
-    tasks._current_tasks = current
-    events._running_loop = events._RunningLoop()
-    events._event_loop_policy = modules[platform_module()].DefaultEventLoopPolicy()
+    stored.append((tasks, "_current_tasks", current))
+    stored.append((events, "_running_loop", events._RunningLoop()))
+    policy = modules[platform_module()].DefaultEventLoopPolicy()
+    stored.append((events, "_event_loop_policy", policy))
     for module, name in ((events, "_lock"), (modules["asyncio.mixins"], "_global_lock")):
         lock = Lock()
         lock.call_it(f"asyncio.{name}")
-        setattr(module, name, lock)
+        stored.append((module, name, lock))
+    for module, name, value in stored:
+        setattr(module, name, value)
+    return Refreshed(before, objects, stored)
 
 
 def platform_module() -> str:

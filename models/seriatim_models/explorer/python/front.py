@@ -255,6 +255,8 @@ def _promoted(
             else:
                 if token is not None or not search.found or result.verdict == "violated":
                     break
+            finally:
+                program.sandbox.state = None  # which holds all that an import has made
             search.promote()
     if result.verdict == "violated" and asyncio_state.is_of_the_real_one(search.traceback):
         raise OutsideModel(

@@ -208,7 +208,7 @@ class PythonProgram:
         """
         try:
             with _as_imported():
-                return self.sandbox.load(ex, self.target.module)
+                return self.sandbox.imported(ex, self.target.module)
         except OutsideModel as error:
             raise OutsideModel(f"{error}, when the module is imported: {UNDER_MAIN}") from error
         except ExplorerError:

@@ -527,11 +527,12 @@ def atexit_module(ex: PythonExecution) -> types.ModuleType:
     """`atexit` for one execution: what is registered is run when the test returns."""
 
     def register(function: Callable[..., object], /, *args: Any, **options: Any) -> object:
-        ex.at_exit.append(functools.partial(function, *args, **options))
+        here()[0].at_exit.append(functools.partial(function, *args, **options))
         return function
 
     def unregister(function: Callable[..., object]) -> None:
-        ex.at_exit[:] = [each for each in ex.at_exit if getattr(each, "func", each) != function]
+        registered = here()[0].at_exit
+        registered[:] = [each for each in registered if getattr(each, "func", each) != function]
 
     copy = _copied(atexit)
     copy.__dict__.update(register=register, unregister=unregister)

@@ -15,9 +15,10 @@ import importlib
 import importlib.util
 import sys
 import sysconfig
+import time
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -31,13 +32,16 @@ from seriatim_models.explorer.python import asyncio_state
 from seriatim_models.explorer.python.accesses import MARK, get, no_program, now, shows, touch_all
 from seriatim_models.explorer.python.calls import call
 from seriatim_models.explorer.python.class_checks import is_instance, is_subclass
+from seriatim_models.explorer.python.classes import SUBCLASSES
 from seriatim_models.explorer.python.execution import (
     BROUGHT,
     LIFETIMES,
+    MODULES_LOOKED_INTO,
     PythonExecution,
     Search,
 )
 from seriatim_models.explorer.python.hooks import HOOKS, build_class, stable_id
+from seriatim_models.explorer.python.imported_state import ImportedState, before_import
 from seriatim_models.explorer.python.lifetimes import bury_and_call
 from seriatim_models.explorer.python.made_methods import observe_attrs
 from seriatim_models.explorer.python.places import GLOBALS, OF_EXECUTION
@@ -50,6 +54,7 @@ from seriatim_models.explorer.python.provided import (
     no_breakpoint,
     rebound,
 )
+from seriatim_models.explorer.python.reached_state import NotKept
 from seriatim_models.explorer.python.rewrite import MODULE_TOKEN, Unrewritable, rewritten
 
 OF_THE_LIBRARY = frozenset(
@@ -64,6 +69,12 @@ def of_the_library(name: str) -> bool:
     """Whether a module of the standard library is observed."""
     return name in OF_THE_LIBRARY or asyncio_state.is_asyncio(name)
 
+
+_clock = time.perf_counter  # the real one, also while programs have another
+SLOWER = 5
+"""So many times in a row is chance."""
+IMPORTED_ANEW = frozenset((LIFETIMES, MODULES_LOOKED_INTO, SUBCLASSES))
+"""What is promoted where an import shows in more than what it makes."""
 
 STATELESS = frozenset(("queue", "concurrent.futures._base", "unittest.case", "unittest.util"))
 """Observed modules without state of their own: executed once in a search."""
@@ -251,6 +262,14 @@ class Sandbox:
         self.codes: dict[str, types.CodeType] = {}
         self.kept: dict[str, types.ModuleType] = {}
         """The modules that were executed once."""
+        self.state: ImportedState | None = None
+        """What an import has made, for the executions behind it."""
+        self.keeps = not search.every_access and IMPORTED_ANEW.isdisjoint(search.promoted)
+        """Whether the next import may be the last one."""
+        self.imports = self.slower = 0
+        self.import_took = 0.0
+        self.refreshed: asyncio_state.Refreshed | None = None
+        """What the modules of asyncio were given last."""
         self.keeping = 0
         """How many such modules are being executed: what they import outlives the execution, too."""
 
@@ -293,6 +312,40 @@ class Sandbox:
         if ex is None:
             return importlib.import_module(name, package)
         return self.load(ex, importlib.util.resolve_name(name, package))
+
+    def imported(self, ex: PythonExecution, name: str) -> Any:
+        """The module of the test, imported before there are other threads, or as another execution has imported it."""
+        main = ex.current
+        assert main is not None
+        begun = _clock()
+        state, self.state = self.state, None
+        if state is not None and state.space is ex.space:
+            with suppress(NotKept):
+                state.put_back(ex, main)
+                if self._pays(_clock() - begun):
+                    self.state = state
+                return ex.modules[name]
+            self.keeps = False
+        # The first has also made what is made once.
+        before = before_import(ex, main) if self.keeps and self.imports else None
+        self.refreshed = None
+        module = self.load(ex, name)
+        self.import_took = _clock() - begun
+        self.imports += 1
+        if before is not None:
+            try:
+                self.state = ImportedState(
+                    ex, main, before, self.refreshed, self.kept, id(self.builtins)
+                )
+            except NotKept:
+                self.keeps = False
+        return module
+
+    def _pays(self, seconds: float) -> bool:
+        """Whether to put an import back, which took so long, is not again and again slower than to do it anew."""
+        self.slower = self.slower + 1 if seconds > self.import_took else 0
+        self.keeps = self.keeps and self.slower < SLOWER
+        return self.keeps
 
     def load(self, ex: PythonExecution, name: str) -> Any:
         """The module of this execution by its full name."""
@@ -423,7 +476,7 @@ class Sandbox:
         if asynchronous:
             asyncio_state.adapt(name, module)
         if name == "asyncio":
-            asyncio_state.refresh(ex)
+            self.refreshed = asyncio_state.refresh(ex)
             ex.has_threads()
         return module
 
@@ -431,7 +484,7 @@ class Sandbox:
         """A module that an earlier execution of this round has executed."""
         if asynchronous and "asyncio" in self.kept:
             ex.modules.update({n: m for n, m in self.kept.items() if asyncio_state.is_asyncio(n)})
-            asyncio_state.refresh(ex)
+            self.refreshed = asyncio_state.refresh(ex)
             ex.has_threads()
         module = ex.modules[name] = self.kept[name]
         if "." in name and not asynchronous:
