@@ -256,6 +256,17 @@ def test_the_package_costs_nothing_until_spark_is_asked_for() -> None:
     assert said.stdout.strip() == "[]"
 
 
+def test_the_command_judges_parquet_without_pandas(tmp_path: Path) -> None:
+    """Which pyarrow imports by itself; what asks for it afterwards still gets it."""
+    generate.generate(tmp_path / "made", 2000, queues=2, kinds=())
+    code = (
+        f"import sys; from seriatim_models.cli import run; run(['audit', {str(tmp_path / 'made')!r}]); "
+        "import pyarrow as pa; print('pandas' in sys.modules, len(pa.table({'a': [1]}).to_pandas()))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "False 1"
+
+
 def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_path: Path) -> None:
     from seriatim_models.history import Rejected
     from seriatim_models.pipeline.audit.runs import Placed, plan, read

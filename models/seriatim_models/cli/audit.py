@@ -215,7 +215,7 @@ def run_audit(
     compared = () if profile.id == "reference" else tuple(SYSTEMS.values())
     judges = forms((profile, *compared))
     try:
-        audited = pipeline.audit_paths(paths, engine, judges, out, master, on_events)
+        audited = pipeline.audit_paths(paths, engine, judges, out, master, on_events, alone=True)
     except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise UsageError(sentence_of(error)) from error
     by_run: dict[str, list[Finding]] = {}

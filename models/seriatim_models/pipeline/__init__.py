@@ -24,6 +24,7 @@ def audit_paths(
     out: str | Path | None = None,
     master: str | None = None,
     on_events: Callable[[int], None] | None = None,
+    alone: bool = False,
 ) -> AuditReport:
     """Judge the histories in files and folders by properties, each run on its own.
 
@@ -31,6 +32,7 @@ def audit_paths(
     For Spark: `out` keeps the chunk files there, for the next audit, and the tables (`tables`); otherwise they are
     temporary. `master` is Spark's (see `session`).
     `on_events` is called now and then by the local engine, with how many events it has read.
+    `alone`: this process does nothing else, so pyarrow need not know pandas in it (`spared_imports`).
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.
@@ -44,7 +46,7 @@ def audit_paths(
     if engine == "local":
         from seriatim_models.pipeline.audit.local import audit
 
-        return audit(planned, chosen, on_events)
+        return audit(planned, chosen, on_events, alone)
     from seriatim_models.pipeline.session import require
 
     require()

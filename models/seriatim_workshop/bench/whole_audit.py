@@ -81,7 +81,7 @@ KINDS: dict[str, tuple[str, Callable[[int, Path], None]]] = {
 def judge(path: Path) -> AuditCost:
     """Audit in this process."""
     processor, clock = time.process_time(), time.perf_counter()
-    report = audit_paths([path])
+    report = audit_paths([path], alone=True)
     verdicts = [str(f.verdict) for f in report.findings]
     return AuditCost(
         time.process_time() - processor,

@@ -22,6 +22,7 @@ from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, read
 from seriatim_models.pipeline.garbage import rare_collections
+from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
 
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
@@ -71,13 +72,17 @@ def _is_parquet(path: Path) -> bool:
         return False
 
 
-def _by_chunks(plan: Plan, properties: Sequence[AnyProperty]) -> found.AuditReport | None:
+def _by_chunks(
+    plan: Plan, properties: Sequence[AnyProperty], alone: bool = False
+) -> found.AuditReport | None:
     """The same report by way of chunk files, for recordings that are taken in by columns; None for all else."""
     paths = [Path(s.path) for run in plan.runs for parts in run.recorders for s in parts]
     if find_spec("numpy") is None or any(p.summary_type is None for p in properties):
         return None
     if not all(map(_is_parquet, paths)):
         return None
+    if alone:
+        spare_pandas()
     from seriatim_models.pipeline.audit.columns import RowByRow
     from seriatim_models.pipeline.audit.ingest import ingest
     from seriatim_models.pipeline.audit.inline import Inline
@@ -98,12 +103,14 @@ def audit(
     plan: Plan,
     properties: Sequence[AnyProperty],
     on_events: Callable[[int], None] | None = None,
+    alone: bool = False,
 ) -> found.AuditReport:
-    """Judge every run of the plan; `on_events` is called now and then with how many events have been read.
+    """Judge every run of the plan; `on_events` is called now and then with how many events have been read, and `alone`
+    says that this process does nothing else.
 
     Raises `HistoryError`.
     """
-    report = _by_columns(plan, properties, on_events) or _by_chunks(plan, properties)
+    report = _by_columns(plan, properties, on_events) or _by_chunks(plan, properties, alone)
     if report is not None:
         return report
     try:
