@@ -196,7 +196,7 @@ def shape(type_: Any, seen: set[object]) -> str:
 
 
 SHAPES = {
-    "STATES": ("seriatim-state/4", "678e6c32"),
+    "STATES": ("seriatim-state/4", "80c0531b"),
     "STREAM": ("seriatim-stream/13", "3c57febb"),
     "CHUNKS": ("seriatim-chunks/11", "3e887a21"),
     "CAMPAIGN": ("campaign 5", "0a255181"),

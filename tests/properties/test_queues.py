@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -18,13 +19,16 @@ from seriatim_models.history import Event, read_history, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
-from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.pipeline.synthetic import generate as synthetic
+from seriatim_models.pipeline.synthetic.injected import KINDS
+from seriatim_models.properties.blackbox import BLACKBOX, at_rest
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN
-from seriatim_models.properties.columnar import queues
+from seriatim_models.properties.columnar import queue_arrays, queues
 from seriatim_models.properties.columnar.checks import loaded
-from seriatim_models.properties.columnar.queues import ClearedQueues, QueueCheck
+from seriatim_models.properties.columnar.columns import Bools
+from seriatim_models.properties.columnar.queues import ClearedQueues, QueueCheck, RegularQueues
 from seriatim_workshop.crosscheck.columnar import by_chunks, history, mutate
 
 from .blackbox_histories import any_history
@@ -107,18 +111,65 @@ def made(seed: int) -> list[Event]:
     return list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(events)))
 
 
-def cleared(
-    events: Sequence[Event], cuts: Sequence[int] = (), check: str = REGULAR
-) -> ClearedQueues | None:
-    """The events given in batches, as chunk files have them."""
-    regular: QueueCheck = loaded(check)(BY_CHECK[check])
+def batches(
+    events: Sequence[Event], cuts: Sequence[int], columns: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """The events as chunk files have them."""
     edges = sorted({0, len(events), *(c for c in cuts if c < len(events))})
     for a, b in pairwise(edges):
         held = table.columns(list(events[a:b]))
-        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in regular.columns}
+        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in columns}
         held["n"] = pa.array(range(a, b), pa.int64())
-        regular.take(pa.RecordBatch.from_pydict(held))
+        yield pa.RecordBatch.from_pydict(held)
+
+
+def cleared(
+    events: Sequence[Event], cuts: Sequence[int] = (), check: str = REGULAR
+) -> ClearedQueues | None:
+    """The events given in batches."""
+    regular: QueueCheck = loaded(check)(BY_CHECK[check])
+    for batch in batches(events, cuts, regular.columns):
+        regular.take(batch)
     return regular.finish(None)
+
+
+def _open(regular: RegularQueues) -> dict[str, object]:
+    """What is open in each regular queue, without what is stale: who had a message that nobody has."""
+    found = dict[str, object]()
+    for name, queue in regular.state().queues.items():
+        if not queue.irregular:
+            messages = {
+                m: (of.rank, of.since, of.stream, of.number, of.back, of.since < 0 and (of.by, of.dtag, of.consumer))
+                for m, of in queue.messages.items()
+            }  # fmt: skip
+            fields = {**msgspec.structs.asdict(queue), "messages": messages}
+            found[name] = {**fields, "returned": sorted(queue.returned), "early": [*queue.early]}
+    return found
+
+
+def advanced(events: Sequence[Event], cuts: Sequence[int]) -> int:
+    """Whole arrays and the loop over rows make the same of each batch. Returns how many queues the arrays advanced."""
+    by_arrays, by_rows = (RegularQueues(BY_CHECK[REGULAR]) for _ in range(2))
+    counted = 0
+
+    def counting(*of: Any) -> Bools:
+        nonlocal counted
+        done = queue_arrays.advance(*of)
+        counted += int(done.sum())
+        return done
+
+    def nothing(rows: Any, names: Any, of: Sequence[Any], within: int) -> Bools:
+        return np.zeros(len(of), np.bool_)
+
+    for batch in batches(events, cuts, queues.COLUMNS):
+        for regular, way in ((by_arrays, counting), (by_rows, nothing)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(queues, "advance", way)
+                regular.take(batch)
+        assert by_arrays.finish(None) == by_rows.finish(None)
+        if not by_rows.lost:
+            assert _open(by_arrays) == _open(by_rows)
+    return counted
 
 
 def compare(events: Sequence[Event], cuts: Sequence[int] = (), counting: str = REGULAR) -> int:
@@ -138,6 +189,90 @@ def compare(events: Sequence[Event], cuts: Sequence[int] = (), counting: str = R
             assert (whole.n_violations, whole.witness) == (part.n_violations, part.witness), p.id
             counted += cases.tested if check == counting else 0
     return counted
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_arrays_and_rows_leave_the_same_state(seed: int) -> None:
+    chance = random.Random(seed)
+    events = made(seed) if seed % 3 else history(seed * 3 + 1)
+    advanced(events, sorted(chance.sample(range(1, 120), chance.randrange(6))))
+
+
+def slips(seed: int) -> list[Event]:
+    """A short history of one queue, nearly plain: now and then a name is used again, or another one settles."""
+    of = _Made(seed, [1000])
+    chance = of.chance
+
+    def slip() -> bool:
+        return chance.random() < 0.02
+
+    there, held, sent, tag, number = list[tuple[int, int]](), list[tuple[int, int, int]](), 0, 0, 0
+    who = chance.choice(["invoke", "invoke", ""])
+    for _ in range(chance.randrange(10, 60)):
+        kind = chance.random()
+        if kind < 0.35:
+            for _ in range(chance.choice([1, 1, 2])):
+                m = chance.randrange(sent) if sent and slip() else sent
+                sent, number = max(sent, m + 1), number if slip() else number + 1
+                of.add(
+                    "publish",
+                    "qa",
+                    conn="p",
+                    ph="" if slip() else who,
+                    m=f"qa{m}",
+                    pub="qa",
+                    pseq=number,
+                )
+                there.append((m, number))
+        elif kind < 0.5 and sent:
+            m = (
+                chance.randrange(sent)
+                if chance.random() < 0.3
+                else max(0, sent - chance.randrange(1, 3))
+            )
+            of.add("publish", "qa", conn="p", ph="ok", m=f"qa{m}", pub="qa", pseq=m)
+        elif kind < 0.7 and there:
+            there.sort()
+            m, pseq = there.pop(chance.randrange(len(there)) if slip() else 0)
+            tag += 1
+            held.append((m, tag, pseq))
+            of.add(
+                "deliver", "qa", m=f"qa{m}", pub="qa", pseq=pseq + slip(), dtag=tag, ctag=chance.choice("cd"),
+                prefetch=2, scope="consumer", redelivered=chance.random() < 0.1, autoack=False, nolocal=False,
+            )  # fmt: skip
+        elif kind < 0.9 and held:
+            m, dtag, pseq = held.pop(chance.randrange(len(held)))
+            back = chance.random() < 0.4
+            there += [(m, pseq)] * back
+            of.add(
+                "nack" if back else "ack", "qa", ph="invoke", ch=1 + slip(), ms=[f"qa{m}"],
+                dtag=dtag + slip(), requeue=back or None,
+            )  # fmt: skip
+        elif kind > 0.9:
+            begins = chance.random() < 0.7 if tag == 0 else slip()
+            of.add("consume" if begins else "cancel", "qa", ctag=chance.choice("cde"), ph="ok")
+    return list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(of.events)))
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_arrays_refuse_what_is_not_plain(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if part % 2:
+        for module in (at_rest, queue_arrays):
+            monkeypatch.setattr(module, "EARLY_KEPT", 3)
+    counted = 0
+    for seed in range(part * 40, part * 40 + 40):
+        cuts = random.Random(seed).sample(range(1, 60), seed % 4)
+        counted += advanced(slips(seed), sorted(cuts))
+    assert counted > 10
+
+
+@pytest.mark.parametrize(("each", "enough"), [(0, 3 * 40), (1, 3 * 30)])
+def test_arrays_advance_most_of_what_is_plain(each: int, enough: int) -> None:
+    """Of a right broker, whose messages come back now and then, every queue in each of three batches."""
+    inject = [(kind, n) for kind in KINDS for n in range(each)]
+    made = [e for batch in synthetic.batches(20_000, 40, 0, inject) for e in table.events(batch)]
+    events = [msgspec.structs.replace(e, lvl="broker", i=n) for n, e in enumerate(made)]
+    assert advanced(events, [7000, 13_000]) >= enough
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -199,6 +334,7 @@ def test_a_message_that_waits_beyond_the_window_was_no_choice() -> None:
     events = list(complete(msgspec.structs.replace(e, i=n) for n, e in enumerate(of.events)))
     assert compare(events) > WINDOW
     assert compare(events[:-1]) > WINDOW
+    assert advanced(events, range(40, len(events), 40)) > 90
 
 
 @pytest.mark.parametrize("seed", range(60))

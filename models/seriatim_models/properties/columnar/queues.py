@@ -1,4 +1,4 @@
-"""P5, P6, P14 and P20 over columns: regular queues are cleared in one loop over codes, without an object for an event.
+"""P5, P6, P14 and P20 over columns: regular queues are cleared without an object for an event.
 
 A queue is *regular* if its recorder sits inside the broker and its history is plain: each message is published once, of
 one publisher in the order of its numbers, and then given out, released or settled, one at a time, always the oldest
@@ -7,11 +7,13 @@ or gaps; and its times rise. There none of the four can be violated but P14, who
 counting what the row forms count as cases.
 
 All other queues are irregular, and so is every queue that shares a connection with one: those are judged by the rows.
+
+Of a batch most regular queues are of so plain a shape that whole arrays say what comes of them (`queue_arrays`); the
+others go through one loop over codes, which gives the same.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
@@ -29,7 +31,7 @@ from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.linear import QueueLinearizable
 from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
-from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
+from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
 from seriatim_models.properties.columnar.batch_columns import (
     coded,
@@ -40,9 +42,22 @@ from seriatim_models.properties.columnar.batch_columns import (
 )
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names
-
-SENT, ANSWERED, TAKEN, SETTLED, BACK, CONSUMES, CANCELS, NOTHING, IRREGULAR, GENERAL = range(10)
-"""Kinds of rows. `GENERAL` are the few that name no queue; `NOTHING` says nothing of a regular queue."""
+from seriatim_models.properties.columnar.queue_arrays import UNLIMITED, QueueRows, advance
+from seriatim_models.properties.columnar.queue_state import (
+    ANSWERED,
+    BACK,
+    CANCELS,
+    CONSUMES,
+    GENERAL,
+    IRREGULAR,
+    NONE,
+    NOTHING,
+    SENT,
+    SETTLED,
+    TAKEN,
+    OpenMessage,
+    OpenQueue,
+)
 
 READ = StrictOrder.reads | RequeueLateness.reads | NoLostWakeup.reads | QueueLinearizable.reads
 COLUMNS = (
@@ -56,7 +71,6 @@ _CONCERNS_QUEUES = ACQUIRES | SETTLES | {
     "publish", "consume", "cancel", "declare", "return", "recover", "expire", "purge", "delete",
 }  # fmt: skip
 """Where one of these names no queue, nothing is cleared."""
-_NONE = -1
 
 
 class Counts(NamedTuple):
@@ -71,80 +85,6 @@ class ClearedQueues(NamedTuple):
 
     irregular: set[str]
     cases: dict[str, Counts]
-
-
-class _OpenMessage(msgspec.Struct, array_like=True, gc=False):
-    """A message from its publish until it is settled for good."""
-
-    rank: int
-    """Its place in the queue."""
-    since: int
-    """The event by which it became available, or `_NONE` while somebody has it."""
-    stream: int
-    number: int
-    by: int = _NONE
-    dtag: int = _NONE
-    consumer: int = _NONE
-    """Who had it last, under which tag and as which consumer."""
-    back: int = _NONE
-    """Who gave it back last."""
-
-
-class _Queue(msgspec.Struct):
-    """What is open in one queue, and the cases so far."""
-
-    irregular: bool = False
-    asked: bool = False
-    out: bool = False
-    n: int = 0
-    acquired: int = 0
-    t: int = 0
-    """Events and acquisitions so far, and the latest time."""
-    messages: dict[str, _OpenMessage] = {}
-    fresh: deque[str] = msgspec.field(default_factory=deque)
-    returned: list[tuple[int, str]] = []
-    """What is there: never given out, in order; and released, as a heap."""
-    numbers: dict[int, int] = {}
-    """Of each publisher the latest number."""
-    conns: set[str] = set()
-    senders: set[str] = set()
-    unsure: set[str] = set()
-    """Connections: that act otherwise than by publishing, that publish, and that take as a consumer of which
-    nobody knows whether it asked for no-local (`strict.may_refuse`)."""
-    choices: list[tuple[int, int]] = []
-    """P5: acquisitions beside another message, of which it is not known yet that it ends in time: event and number."""
-    tested: int = 0
-    returns: int = 0
-    """P6"""
-    unread: set[str] = set()
-    early: dict[str, None] = {}
-    consumers: dict[int, list[int | None]] = {}
-    """P14, as `wakeups.Idle` has them; of a consumer its credit and what it holds."""
-    since: int | None = None
-    waits: int = 0
-    single: int = 0
-    outside: int = 0
-    """P20: acquisitions beside another value, while nothing has come back; and all since then."""
-
-    def open_choices(self) -> int:
-        """Of the choices that are open at the end, how many were beside a message that is still there."""
-        there = [self.messages[m].since for m in (*self.fresh, *(m for _, m in self.returned))]
-        first = min(there, default=self.n)
-        return sum(n > first and k > self.acquired - WINDOW for n, k in self.choices)
-
-    def may_refuse(self) -> bool:
-        """Whether some consumer may have refused what its own connection sent."""
-        return bool(self.unsure) and (
-            "" in self.unsure or not self.senders.isdisjoint({"", *self.unsure})
-        )
-
-    def wait(self, t: int) -> None:
-        """Somebody waits beside an unread message from now on, if somebody does."""
-        if self.since is None and self.unread:
-            for credit, holds in self.consumers.values():
-                if credit is None or (holds is not None and holds < credit):
-                    self.since = t
-                    return
 
 
 class QueueCheck(Protocol):
@@ -174,7 +114,7 @@ class QueueCheck(Protocol):
 class QueuesState(msgspec.Struct):
     """What a `RegularQueues` keeps of a run."""
 
-    queues: dict[str, _Queue]
+    queues: dict[str, OpenQueue]
     holders: list[Holder]
     tags: list[str]
     pubs: list[str]
@@ -193,7 +133,7 @@ class RegularQueues:
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
         bounds = [p.within for p in properties if isinstance(p, NoLostWakeup)]
         self._within = min(bounds, default=WITHIN)
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, OpenQueue] = {}
         self._holders: Names[Holder] = Names()
         self._tags: Names[str] = Names()
         self._pubs: Names[str] = Names()
@@ -222,52 +162,70 @@ class RegularQueues:
             self.lost = True
             return
         self._end = int(t[-1])
-        self._loop(batch, kind, t)
+        self._advance(batch, kind, t)
 
-    def _loop(self, batch: pa.RecordBatch, kind: Ints, t: Ints) -> None:  # noqa: C901, PLR0912, PLR0915  # one loop: calls cost more than what they do
+    def _advance(self, batch: pa.RecordBatch, kind: Ints, t: Ints) -> None:
+        """Give each queue its rows: by whole arrays where it is plain, and else one after the other."""
         q_codes, q_names = coded(batch, "q")
-        queues = [self._queues.setdefault(q, _Queue()) if q else None for q in q_names]
+        queues = [self._queues.setdefault(q, OpenQueue()) if q else None for q in q_names]
         of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
         by = holder_numbers(of_holders, self._holders)
         tags, pubs = coded(batch, "ctag"), coded(batch, "pub")
         tag = np.array([self._tags(v) for v in tags.values], np.int64)[tags.codes]
         pseq = _ints(batch, "pseq")
-        stream = np.array([self._pubs(v) if v else _NONE for v in pubs.values], np.int64)
-        stream = np.where(pseq == _NONE, _NONE, stream[pubs.codes])
-        conns = coded(batch, "conn")
-        sent = (kind == SENT) | (kind == ANSWERED)
-        unsure = (kind == TAKEN) & ~present(batch, "nolocal")
-        for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
-            for pair in np.unique(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
-                queue = queues[pair // len(conns.values)]
-                if queue is not None:
-                    getattr(queue, of).add(conns.values[pair % len(conns.values)])
+        stream = np.array([self._pubs(v) if v else NONE for v in pubs.values], np.int64)
+        stream = np.where(pseq == NONE, NONE, stream[pubs.codes])
+        _note_connections(batch, kind, q_codes, queues)
+        kind, credit = self._begun(batch, kind, by)
+        mark = coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)
+        for code in np.unique(q_codes[kind == IRREGULAR]).tolist():
+            if (queue := queues[code]) is not None:
+                queue.irregular = True
+        over = np.array([q is None or q.irregular for q in queues], np.bool_)
+        at = np.flatnonzero((kind <= CANCELS) & ~over[q_codes])
+        at = at[_stable_order(q_codes[at], len(queues))]
+        names, place = _messages(batch, kind)
+        dtag = _ints(batch, "dtag")
+        rows = QueueRows(
+            q_codes, kind, place, by, by * 2**31 + tag, stream, pseq, dtag, t, mark, credit
+        ).only(at)
+        self._given.update(np.unique(rows.who[rows.kind == TAKEN]).tolist())
+        done = advance(rows, names, queues, self._within)
+        left = np.flatnonzero(~done[rows.queue])
+        if len(left):
+            rest = rows.only(left)
+            self._loop(rest, names.take(pa.array(rest.message)).to_pylist(), queues)
+
+    def _begun(self, batch: pa.RecordBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints]:
+        """The kinds, where who consumes after he was given something is irregular; and the credit of who consumes."""
+        taken = np.flatnonzero(kind == TAKEN)[::-1]
+        first = np.full(int(by.max()) + 1, len(kind))
+        first[by[taken]] = taken  # the last of equal ones stands: his first
+        kind, credit = kind.copy(), np.zeros(len(kind), np.int64)
+        prefetch = _ints(batch, "prefetch")
         general = iter(table.events(batch.filter(pa.array(kind == GENERAL))))
-        rows = zip(
-            kind.tolist(),
-            q_codes.tolist(),
-            _messages(batch, kind),
-            by.tolist(),
-            (by * 2**31 + tag).tolist(),
-            stream.tolist(),
-            pseq.tolist(),
-            _ints(batch, "dtag").tolist(),
-            t.tolist(),
-            (coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)).tolist(),
-            _ints(batch, "prefetch").tolist(),
-            strict=True,
-        )  # fmt: skip
-        for what, code, m, who, consumer, of, number, dtag, now, mark, prefetch in rows:
-            if what == GENERAL:
+        for i in np.flatnonzero((kind == GENERAL) | (kind == CONSUMES)).tolist():
+            who = int(by[i])
+            if kind[i] == GENERAL:
                 self._general(next(general), who)
                 continue
+            limit = self._qos.get(who)
+            chosen = limit if limit == 0 or prefetch[i] <= 0 else int(prefetch[i])
+            credit[i] = UNLIMITED if chosen is None else chosen
+            if who in self._given or first[who] < i:
+                kind[i] = IRREGULAR
+        return kind, credit
+
+    def _loop(  # noqa: C901, PLR0912, PLR0915  # one loop: calls cost more than what they do
+        self, of_rows: QueueRows, messages: list[str], queues: Sequence[OpenQueue | None]
+    ) -> None:
+        columns = of_rows._replace(message=of_rows.kind)  # whose names are given apart
+        for row, m in zip(
+            zip(*(of.tolist() for of in columns), strict=True), messages, strict=True
+        ):
+            code, what, _, who, consumer, of, number, dtag, now, mark, credit = row
             queue = queues[code]
             if queue is None or queue.irregular:
-                continue
-            if what == IRREGULAR:
-                queue.irregular = True
-                continue
-            if what == NOTHING:
                 continue
             queue.n += 1
             n = queue.n
@@ -285,17 +243,17 @@ class RegularQueues:
                 continue
             queue.t = now
             if what == SENT:
-                if m in queue.messages or (of >= 0 and queue.numbers.get(of, _NONE) >= number):
+                if m in queue.messages or (of >= 0 and queue.numbers.get(of, NONE) >= number):
                     queue.irregular = True
                 if of >= 0:
                     queue.numbers[of] = number
                 queue.asked = queue.asked or mark
-                queue.messages[m] = _OpenMessage(n, n, of, number)
+                queue.messages[m] = OpenMessage(n, n, of, number)
                 queue.fresh.append(m)
             elif what == TAKEN:
                 message = queue.messages.get(m)
                 fresh, returned = queue.fresh, queue.returned
-                if message is None or message.since == _NONE:
+                if message is None or message.since == NONE:
                     queue.irregular = True
                     continue
                 if of >= 0 and (message.stream, message.number) != (of, number):
@@ -308,20 +266,13 @@ class RegularQueues:
                     queue.irregular = True
                     continue
                 queue.acquired += 1
-                choices, acquired, since = queue.choices, queue.acquired, message.since
-                while choices and choices[-1][0] > since:
-                    queue.tested += choices.pop()[1] >= acquired - WINDOW
-                if fresh or returned:
-                    choices.append((n, acquired))
-                if len(choices) > 2 * WINDOW:
-                    del choices[:WINDOW]
+                queue.choose(n, queue.acquired, message.since, bool(fresh or returned))
                 queue.returns += message.back == who
                 queue.out = queue.out or mark
                 queue.outside += queue.out
                 queue.single += not queue.out and bool(fresh)
-                message.since = message.back = _NONE
+                message.since = message.back = NONE
                 message.by, message.dtag, message.consumer = who, dtag, consumer
-                self._given.add(who)
                 self._pause(queue, now)
                 if m in queue.unread:
                     queue.unread.discard(m)
@@ -335,9 +286,9 @@ class RegularQueues:
                 message = queue.messages.get(m)
                 if (
                     message is None
-                    or message.since != _NONE
+                    or message.since != NONE
                     or message.by != who
-                    or (dtag > 0 and message.dtag not in (_NONE, dtag))
+                    or (dtag > 0 and message.dtag not in (NONE, dtag))
                 ):
                     queue.irregular = True
                     continue
@@ -352,18 +303,14 @@ class RegularQueues:
                     waiter[1] = (waiter[1] or 0) - 1
                 queue.wait(now)
             elif what == CONSUMES:
-                if who in self._given:
-                    queue.irregular = True
-                limit = self._qos.get(who)
-                credit = limit if limit == 0 or prefetch <= 0 else prefetch
-                queue.consumers[consumer] = [credit, 0]
+                queue.consumers[consumer] = [None if credit == UNLIMITED else credit, 0]
                 queue.wait(now)
             else:
                 self._pause(queue, now)
                 queue.consumers.pop(consumer, None)
                 queue.wait(now)
 
-    def _pause(self, queue: _Queue, now: int) -> None:
+    def _pause(self, queue: OpenQueue, now: int) -> None:
         """A wait ends, as in `NoLostWakeup`."""
         if queue.since is not None:
             queue.waits += 1
@@ -439,20 +386,39 @@ def clears(prop: AnyProperty) -> bool:
 
 
 def _ints(batch: pa.RecordBatch, name: str) -> Ints:
-    """A column of whole numbers; null is `_NONE`."""
-    found: Ints = np.asarray(pc.fill_null(column_of(batch, name), _NONE)).astype(np.int64)
+    """A column of whole numbers; null is `NONE`."""
+    found: Ints = np.asarray(pc.fill_null(column_of(batch, name), NONE)).astype(np.int64)
     return found
 
 
-def _messages(batch: pa.RecordBatch, kind: Ints) -> list[str]:
-    """Of each row the message that it names."""
-    named = column_of(batch, "m").cast(pa.string()).to_numpy(zero_copy_only=False)
+def _messages(batch: pa.RecordBatch, kind: Ints) -> tuple[pa.Array, Ints]:
+    """The names of messages, and of each row the place of the one that it names."""
     settles = (kind == SETTLED) | (kind == BACK)
-    if settles.any():
-        those = column_of(batch, "ms").filter(pa.array(settles)).flatten()
-        named = named.copy()
-        named[settles] = those.to_numpy(zero_copy_only=False)
-    found: list[str] = named.tolist()
+    of = pa.array(settles)
+    names = column_of(batch, "m").filter(pc.invert(of)).cast(pa.string())
+    listed = column_of(batch, "ms").filter(of).flatten().cast(pa.string())
+    place = np.where(settles, len(names) + np.cumsum(settles), np.cumsum(~settles)) - 1
+    return pa.concat_arrays([names, listed]), place
+
+
+def _note_connections(
+    batch: pa.RecordBatch, kind: Ints, q_codes: Ints, queues: Sequence[OpenQueue | None]
+) -> None:
+    """Note in each queue the connections that act on it."""
+    conns = coded(batch, "conn")
+    sent = (kind == SENT) | (kind == ANSWERED)
+    unsure = (kind == TAKEN) & ~present(batch, "nolocal")
+    for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
+        for pair in np.unique(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
+            queue = queues[pair // len(conns.values)]
+            if queue is not None:
+                getattr(queue, of).add(conns.values[pair % len(conns.values)])
+
+
+def _stable_order(codes: Ints, most: int) -> Ints:
+    """The places of numbers below `most` in their order; small ones in time in proportion to them."""
+    small = codes.astype(np.uint16) if most < 2**16 else codes
+    found: Ints = np.argsort(small, kind="stable")
     return found
 
 
