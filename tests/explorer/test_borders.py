@@ -14,11 +14,22 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from seriatim_models.explorer import Dpor, Misuse, OutsideModel, Pct, Random, Result, World, explore
+from seriatim_models.explorer import (
+    Dpor,
+    Misuse,
+    NondeterministicProgram,
+    OutsideModel,
+    Pct,
+    Random,
+    Result,
+    World,
+    explore,
+)
 from seriatim_models.explorer.model import execution, watchdog
 from seriatim_models.explorer.testing import Inconclusive, explored, linearizable
 
@@ -489,6 +500,35 @@ def test_a_thread_that_others_keep_from_the_processor_does_not_stand_still(
     for _ in range(4):  # two seconds in which it could run
         watch.look()
     assert interrupted
+
+
+def test_executions_one_after_the_other_at_one_address_do_not_stand_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stands, interrupted = [(sys._getframe(), execution._work.__code__)], list[bool]()
+    begun = SimpleNamespace(nth=0, steps=0)
+    monkeypatch.setattr(watchdog, "_frames_of", lambda thread: stands)
+    monkeypatch.setattr(watchdog, "_time_kept_waiting", lambda native: 0.0)
+    monkeypatch.setattr(watchdog, "_local", lambda frame, name: begun)
+    monkeypatch.setattr(watchdog.Watch, "_interrupt", lambda *about: interrupted.append(True))
+    watch = watchdog.Watch(2.0)
+    for begun.nth in range(30):
+        watch.look()
+    assert not interrupted
+    for _ in range(4):
+        watch.look()
+    assert interrupted
+
+
+def interrupted_and_confused() -> None:
+    with watchdog.watched():
+        watchdog._watches[-1].error = OutsideModel("thread a has come no further")
+        raise NondeterministicProgram("two runs of one schedule differ")
+
+
+def test_what_comes_of_an_interruption_is_not_what_is_said() -> None:
+    with pytest.raises(OutsideModel, match="no further"):
+        interrupted_and_confused()
 
 
 def test_who_is_patient_by_processor_time_is_not_interrupted_by_the_clock(

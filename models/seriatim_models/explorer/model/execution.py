@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import count
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
@@ -214,6 +215,9 @@ class Notification:
         self.waiters = waiters
 
 
+_executions = count()
+
+
 class Execution:
     """One run."""
 
@@ -222,7 +226,8 @@ class Execution:
 
     __slots__ = (
         "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
-        "names", "notifies", "ops", "order", "program", "real_time", "repeating", "schedule", "script", "setting_up",
+        "names", "notifies",
+        "nth", "ops", "order", "program", "real_time", "repeating", "schedule", "script", "setting_up",
         "space", "spurious", "steps", "strays", "switch", "threads", "timeouts", "values", "world",
     )  # fmt: skip
 
@@ -236,6 +241,8 @@ class Execution:
         spurious: int = 0,
         log: bool = False,
     ) -> None:
+        self.nth = next(_executions)
+        """Which one of this process it is: another may have its address when it is over."""
         self.program = program
         self.space = space
         self.real_time = real_time

@@ -28,7 +28,7 @@ from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Any
 
-from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.errors import ExplorerError, OutsideModel
 from seriatim_models.explorer.model import execution
 from seriatim_models.explorer.model.guard import HARNESS, explores_own_code, foreign, place
 
@@ -128,7 +128,12 @@ class Watch:
             return
         ex = _local(bottom, "ex")
         # A module of ordinary Python that is imported is progress, too: rewriting a large one takes a second.
-        seen = (id(bottom), id(ex), getattr(ex, "steps", 0), len(getattr(ex, "modules", ())))
+        seen = (
+            id(bottom),
+            getattr(ex, "nth", 0),
+            getattr(ex, "steps", 0),
+            len(getattr(ex, "modules", ())),
+        )
         asked = _asked[-1] if _asked else None
         if seen != self._seen or (asked is not None and asked.processor is None):
             self._seen, self._still = seen, 0.0
@@ -306,7 +311,7 @@ def watched(seconds: float | None = None) -> Iterator[None]:
         yield
         if watch.error is not None:
             raise watch.error
-    except (KeyboardInterrupt, OutsideModel) as error:
+    except (KeyboardInterrupt, ExplorerError) as error:  # also what came of being interrupted
         if watch.error is not None and error is not watch.error:
             raise watch.error from None
         raise
