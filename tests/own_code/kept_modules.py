@@ -112,6 +112,41 @@ def counter() -> Any:
 count = counter()
 
 
+class Odd(list[int]):
+    """It looks empty to whoever asks itself."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+odd = Odd([1])
+
+
+class Pretends:
+    """It says that it is a dict."""
+
+    x = 0
+    __class__ = property(lambda self: dict)
+
+
+pretends = Pretends()
+
+
+class Asked:
+    """It keeps what it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        asked_for.append(name)
+        raise AttributeError(name)
+
+
+asked_for: list[str] = []
+asked = (Asked(),)
+
+
 def untouched() -> bool:
     """Whether everything is as the import has left it."""
     return (
@@ -120,6 +155,7 @@ def untouched() -> bool:
         and (slotted.x, hasattr(slotted, "later"), Base.count, list(Base.known))
         == (0, False, 0, ["Made"])
         and not (hasattr(Made, "extra") or hasattr(Color.RED, "note") or hasattr(own, "x"))
+        and (list.__len__(odd), pretends.x, asked_for) == (1, 0, [])
         and (square.cache_info().misses, shown.get(), event.is_set()) == (0, [], False)
         and "SERIATIM_TEST_OF_KEPT_MODULES" not in os.environ
         and not hasattr(threading, "excepthook_of_test")
@@ -148,6 +184,8 @@ def change() -> None:
         Color.RED.note = 1  # type: ignore[attr-defined]
         own.x = 1
         shown.get().append(1)
+        list.append(odd, 2)
+        pretends.x += 1
         square(3)
         count()
     event.set()
@@ -211,6 +249,18 @@ def function_that_changes() -> None:
 def function_with_an_attribute() -> None:
     assert not hasattr(counter, "calls")
     counter.calls = 1  # type: ignore[attr-defined]
+    twice(locked)
+
+
+def function_of_another_name() -> None:
+    assert counter.__name__ == "counter"
+    counter.__name__ = "other"
+    twice(locked)
+
+
+def function_with_other_annotations() -> None:
+    assert counter.__annotations__ == {"return": "Any"}
+    counter.__annotations__["x"] = "int"
     twice(locked)
 
 

@@ -16,6 +16,7 @@ from seriatim_models.explorer.errors import Misuse, OutsideModel
 from seriatim_models.explorer.python import PythonResult, check
 from seriatim_models.explorer.python.imported_state import ImportedState
 from seriatim_models.explorer.python.reached_state import NotKept
+from seriatim_models.explorer.python.sandbox import SLOWER, Sandbox
 
 PUT_BACK = [
     kept_modules.state_of_modules,
@@ -27,6 +28,8 @@ NOT_KEPT = {
     kept_modules.class_made_from_one: "classes were made from Base",
     kept_modules.function_that_changes: "a function is another one now",
     kept_modules.function_with_an_attribute: "a function has got an attribute",
+    kept_modules.function_of_another_name: "what a function is called has changed",
+    kept_modules.function_with_other_annotations: "annotations of a function have changed",
     kept_modules.object_of_another_class: "an object is of another class now, or all its attributes were replaced",
     kept_modules.attributes_that_are_others: "an object is of another class now, or all its attributes were replaced",
 }
@@ -48,6 +51,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         seen["put back"] += 1
 
     monkeypatch.setattr(ImportedState, "put_back", put_back)
+    monkeypatch.setattr(Sandbox, "_pays", lambda self, seconds: True)  # not by the clock
     return seen
 
 
@@ -127,3 +131,13 @@ def test_all_examples_are_as_if_they_were_imported_anew(
             return str(refused)
 
     assert outcome(check) == outcome(partial(anew, monkeypatch))
+
+
+def test_what_takes_longer_than_an_import_is_given_up() -> None:
+    sandbox = Sandbox.__new__(Sandbox)
+    sandbox.keeps, sandbox.slower, sandbox.import_took = True, 0, 1.0
+    slow = [sandbox._pays(2.0) for _ in range(SLOWER - 1)]
+    assert all(slow)
+    assert sandbox._pays(0.5)
+    assert [sandbox._pays(2.0) for _ in range(SLOWER)] == [True] * (SLOWER - 1) + [False]
+    assert not sandbox._pays(0.5)

@@ -47,7 +47,16 @@ NO_STATE = frozenset(
 """Classes whose objects have no state, and hold nothing that has."""
 SIMPLE_KEYS = frozenset((str, int, bytes, bool, float, type(None)))
 """Keys that are put into a dict again without calling any code."""
-CONTAINERS_OF_C = (dict, OrderedDict, defaultdict, list, deque, bytearray, set, tuple, frozenset)
+CONTAINERS_OF_C: tuple[Any, ...] = (
+    OrderedDict,
+    dict,
+    list,
+    deque,
+    bytearray,
+    set,
+    tuple,
+    frozenset,
+)
 STATE_ELSEWHERE = (
     object,
     int,
@@ -57,6 +66,7 @@ STATE_ELSEWHERE = (
     bytes,
     types.SimpleNamespace,
     types.ModuleType,
+    defaultdict,
     *CONTAINERS_OF_C,
 )
 """Classes of C whose objects have no state besides their attributes and what they contain."""
@@ -67,6 +77,9 @@ _COUNTING = {count, types.MethodWrapperType}
 EMPTY = object()
 """What an empty cell holds."""
 _code, _defaults, _by_name = map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))
+_said_of = attrgetter("__name__", "__qualname__", "__doc__", "__module__")
+LAZY = sys.version_info >= (3, 14)
+"""Whether annotations are evaluated where they are read, and not kept before."""
 _attributes_of = attrgetter("__dict__")
 
 
@@ -85,9 +98,12 @@ HELD_BY: dict[type, Callable[[Any], Iterable[Any]]] = {
     contextvars.ContextVar: _default,
 }
 """What objects hold that never hold anything else."""
+METHODS_OF_C = frozenset((types.BuiltinFunctionType, types.MethodWrapperType))
 VIEWS_OF: dict[type, Callable[[Any], Iterable[Callable[[], Iterable[Any]]]]] = {
     types.MappingProxyType: lambda found: (found.keys, found.values),
-    functools.partial: lambda found: (lambda: (found.func, found.args, found.keywords),),
+    functools.partial: lambda found: (
+        lambda: (found.func, found.args, found.keywords, *vars(found).values()),
+    ),
 }
 """What can be asked of objects that may change, and cannot be put back."""
 
@@ -122,11 +138,6 @@ def _slots_of(kind: type) -> Iterator[Any]:
                     yield value
 
 
-def _base(obj: object, kinds: tuple[Any, ...]) -> Any:
-    """Which of these an object is."""
-    return next(kind for kind in kinds if isinstance(obj, kind))
-
-
 def _registered(kind: type) -> object:
     """The classes that were registered with an abstract one."""
     return _abc._get_dump(kind)[0]
@@ -153,7 +164,7 @@ class ReachedState:
         self.left: list[Any] = []
         self.records: list[ObjectRecord] = []
         self.dicts: list[tuple[Any, Any, tuple[Any, ...], tuple[Any, ...]]] = []
-        self.sequences: list[tuple[Any, tuple[Any, ...]]] = []
+        self.sequences: list[tuple[Any, Any, tuple[Any, ...]]] = []
         self.fixed: list[tuple[Callable[[], Iterable[Any]], tuple[Any, ...]]] = []
         """What is compared and cannot be put back."""
         self.classes: list[tuple[type, tuple[str, ...], tuple[Any, ...]]] = []
@@ -161,6 +172,7 @@ class ReachedState:
         """The classes that are made from each of them."""
         self.registered: list[tuple[type, object]] = []
         self.functions: list[types.FunctionType] = []
+        self.annotated: list[types.FunctionType] = []
         self.plain: list[types.FunctionType] = []
         """Those without attributes."""
         self.cells: list[types.CellType] = []
@@ -193,6 +205,8 @@ class ReachedState:
         self.codes = tuple(map(_code, self.functions))
         self.defaults = tuple(map(_defaults, self.functions))
         self.by_name = tuple(map(_by_name, self.functions))
+        self.said_of = list(map(_said_of, self.functions))
+        self.annotations = [dict(f.__annotations__) for f in self.annotated]
         self.contents = tuple(map(_content, self.cells))
         self.kinds = tuple(map(type, self.objects))
         self.bases = tuple(kind.__bases__ for kind, _, _ in self.classes)
@@ -206,9 +220,9 @@ class ReachedState:
             self._held(held(obj))
         elif kind is types.FunctionType:
             self._function(obj)
-        elif isinstance(obj, type):
+        elif issubclass(kind, type):
             self._class(obj)
-        elif isinstance(obj, types.ModuleType):
+        elif issubclass(kind, types.ModuleType):
             if not self.outside(obj):
                 self._dict(obj.__dict__)
         elif kind in VIEWS_OF:
@@ -219,13 +233,13 @@ class ReachedState:
 
     def _look_at_own(self, obj: Any, kind: type) -> bool:
         """Whether an object is of a class of which more is known than its attributes and what it contains."""
-        if kind in (types.BuiltinFunctionType, types.MethodWrapperType):
+        if kind in METHODS_OF_C:
             self.left.append(obj.__self__)
         elif kind is count:
             self.counts[id(obj)] = (obj, repr(obj))
         elif kind is ObjectRecord:
             self.records.append(obj)
-        elif isinstance(obj, Shared):
+        elif issubclass(kind, Shared):
             self._shared(obj)
         elif issubclass(kind, ThreadLocal):
             self._local(obj)
@@ -250,14 +264,14 @@ class ReachedState:
     def _held(self, objects: Iterable[Any]) -> None:
         """Look at what another object cannot be put into the place of."""
         for obj in objects:
-            self.pinned.update((id(obj), id(getattr(obj, "__self__", None))))
+            self.pinned.add(id(obj.__self__ if type(obj) in METHODS_OF_C else obj))
             self.left.append(obj)
 
     def _dict(self, found: dict[Any, Any]) -> None:
         if id(found) in self.spaces:
             return
         self.spaces[id(found)] = found
-        kind = _base(found, (OrderedDict, dict))
+        kind: Any = OrderedDict if issubclass(type(found), OrderedDict) else dict
         keys, values = tuple(kind.keys(found)), tuple(kind.values(found))
         self.dicts.append((found, kind, keys, values))
         self.left += values
@@ -279,6 +293,8 @@ class ReachedState:
         if self.known(function):
             return
         self.functions.append(function)
+        if not LAZY and function.__annotations__:
+            self.annotated.append(function)
         if function.__dict__:
             self._dict(function.__dict__)
         else:
@@ -323,20 +339,21 @@ class ReachedState:
                 raise NotKept(
                     f"the state of a {kind.__module__}.{kind.__qualname__} cannot be looked into"
                 )
-        if isinstance(obj, PythonExecution | Thread):
+        if issubclass(kind, PythonExecution | Thread):
             raise NotKept(f"an object of the execution is reached: {kind.__qualname__}")
         self.objects.append(obj)
-        if isinstance(obj, dict):
+        as_container = next((c for c in CONTAINERS_OF_C if issubclass(kind, c)), None)
+        if as_container in (OrderedDict, dict):
             self._dict(obj)
-        elif isinstance(obj, list | deque | bytearray):
-            held = tuple(_base(obj, (list, deque, bytearray)).__iter__(obj))
-            self.sequences.append((obj, held))
+        elif as_container in (list, deque, bytearray):
+            held = tuple(as_container.__iter__(obj))
+            self.sequences.append((obj, as_container, held))
             self.left += held
-        elif isinstance(obj, set):
+        elif as_container is set:
             self._fixed(lambda: set.__iter__(obj))
-        elif isinstance(obj, tuple | frozenset):
-            self._held(_base(obj, (tuple, frozenset)).__iter__(obj))
-        if isinstance(obj, defaultdict):
+        elif as_container is not None:
+            self._held(as_container.__iter__(obj))
+        if issubclass(kind, defaultdict):
             self._slot(defaultdict.__dict__["default_factory"], obj)
         own = _own_attributes(obj, kind)
         if own is not None:
@@ -358,14 +375,14 @@ class ReachedState:
         self._classes_back()
         for found, kind, keys, values in self.dicts:
             if not (
-                len(found) == len(keys)
+                kind.__len__(found) == len(keys)
                 and _same(kind.values(found), values)
                 and _same(kind.keys(found), keys)
             ):
                 _dict_back(found, kind, keys, values)
-        for sequence, held in self.sequences:
-            if len(sequence) != len(held) or not _same(sequence, held):
-                _sequence_back(sequence, held)
+        for sequence, kind, held in self.sequences:
+            if kind.__len__(sequence) != len(held) or not _same(kind.__iter__(sequence), held):
+                _sequence_back(sequence, kind, held)
         for cell, content in zip(self.cells, self.contents, strict=True):
             if _content(cell) is not content:
                 _cell_back(cell, content)
@@ -391,6 +408,10 @@ class ReachedState:
             and _same(map(_by_name, functions), self.by_name)
         ):
             raise NotKept("a function is another one now")
+        if list(map(_said_of, functions)) != self.said_of:
+            raise NotKept("what a function is called has changed")
+        if [dict(f.__annotations__) for f in self.annotated] != self.annotations:
+            raise NotKept("annotations of a function have changed")
         if any(map(_attributes_of, self.plain)):
             raise NotKept("a function has got an attribute")
         if not (
@@ -430,7 +451,7 @@ class ReachedState:
             return tuple(map(instead, objects)) if _COUNTING & set(map(type, objects)) else objects
 
         self.dicts = [(d, kind, keys, all_instead(held)) for d, kind, keys, held in self.dicts]
-        self.sequences = [(held, all_instead(values)) for held, values in self.sequences]
+        self.sequences = [(s, kind, all_instead(held)) for s, kind, held in self.sequences]
         self.classes = [(kind, names, all_instead(values)) for kind, names, values in self.classes]
         self.slots = [(slot, obj, instead(value)) for slot, obj, value in self.slots]
         self.contents = all_instead(self.contents)
@@ -481,13 +502,12 @@ def _dict_back(found: Any, kind: Any, keys: tuple[Any, ...], values: tuple[Any, 
         kind.__setitem__(found, key, value)
 
 
-def _sequence_back(sequence: Any, held: tuple[Any, ...]) -> None:
-    if isinstance(sequence, deque):
+def _sequence_back(sequence: Any, kind: Any, held: tuple[Any, ...]) -> None:
+    if kind is deque:
         deque.clear(sequence)
         deque.extend(sequence, held)
     else:
-        base: Any = list if isinstance(sequence, list) else bytearray
-        base.__setitem__(sequence, slice(None), held)
+        kind.__setitem__(sequence, slice(None), held)
 
 
 def _cell_back(cell: types.CellType, content: object) -> None:

@@ -70,7 +70,9 @@ def of_the_library(name: str) -> bool:
     return name in OF_THE_LIBRARY or asyncio_state.is_asyncio(name)
 
 
-_clock = time.perf_counter  # the real one, also while programs have another
+_clock = (
+    time.thread_time
+)  # the real one, also while programs have another; what others do counts not
 SLOWER = 5
 """So many times in a row is chance."""
 IMPORTED_ANEW = frozenset((LIFETIMES, MODULES_LOOKED_INTO, SUBCLASSES))
