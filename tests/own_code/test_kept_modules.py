@@ -118,6 +118,7 @@ def test_verdicts_counts_and_schedules_are_those_of_importing_anew(
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize(
     "test", [*functions(plain, coroutines, waiting, ordinary)], ids=lambda test: test.__name__
 )
