@@ -108,7 +108,7 @@ def test_hostile_programs_end_in_one_sentence_and_the_history_is_kept(
     then: str, sentence: str, program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")  # the path may be long
     path = tmp_path / "run.jsonl"
     patience = "1" if "no answer" in sentence else "30"
     assert recorded(program(PREAMBLE + then), path, "--patience", patience) == 1
