@@ -78,8 +78,7 @@ EMPTY = object()
 """What an empty cell holds."""
 _code, _defaults, _by_name = map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))
 _said_of = attrgetter("__name__", "__qualname__", "__doc__", "__module__")
-LAZY = sys.version_info >= (3, 14)
-"""Whether annotations are evaluated where they are read, and not kept before."""
+_annotate = attrgetter("__annotate__")
 _attributes_of = attrgetter("__dict__")
 
 
@@ -173,6 +172,8 @@ class ReachedState:
         self.registered: list[tuple[type, object]] = []
         self.functions: list[types.FunctionType] = []
         self.annotated: list[types.FunctionType] = []
+        self.lazy: list[Any] = []
+        """Those whose annotations are evaluated when somebody asks for them, and then kept, since 3.14."""
         self.plain: list[types.FunctionType] = []
         """Those without attributes."""
         self.cells: list[types.CellType] = []
@@ -206,6 +207,7 @@ class ReachedState:
         self.defaults = tuple(map(_defaults, self.functions))
         self.by_name = tuple(map(_by_name, self.functions))
         self.said_of = list(map(_said_of, self.functions))
+        self.annotate = tuple(map(_annotate, self.lazy))
         self.annotations = [dict(f.__annotations__) for f in self.annotated]
         self.contents = tuple(map(_content, self.cells))
         self.kinds = tuple(map(type, self.objects))
@@ -293,7 +295,9 @@ class ReachedState:
         if self.known(function):
             return
         self.functions.append(function)
-        if not LAZY and function.__annotations__:
+        if getattr(function, "__annotate__", None) is not None:
+            self.lazy.append(function)
+        elif function.__annotations__:
             self.annotated.append(function)
         if function.__dict__:
             self._dict(function.__dict__)
@@ -380,6 +384,8 @@ class ReachedState:
                 and _same(kind.keys(found), keys)
             ):
                 _dict_back(found, kind, keys, values)
+        for function, annotate in zip(self.lazy, self.annotate, strict=True):
+            function.__annotate__ = annotate  # which forgets what it has said
         for sequence, kind, held in self.sequences:
             if kind.__len__(sequence) != len(held) or not _same(kind.__iter__(sequence), held):
                 _sequence_back(sequence, kind, held)
@@ -410,7 +416,9 @@ class ReachedState:
             raise NotKept("a function is another one now")
         if list(map(_said_of, functions)) != self.said_of:
             raise NotKept("what a function is called has changed")
-        if [dict(f.__annotations__) for f in self.annotated] != self.annotations:
+        if [dict(f.__annotations__) for f in self.annotated] != self.annotations or not _same(
+            map(_annotate, self.lazy), self.annotate
+        ):
             raise NotKept("annotations of a function have changed")
         if any(map(_attributes_of, self.plain)):
             raise NotKept("a function has got an attribute")
