@@ -120,7 +120,12 @@ def _check(world: World) -> Callable[..., SimpleNamespace]:
 
 def _audit(world: World) -> Callable[..., SimpleNamespace]:
     def audit_paths(
-        paths: list[str], engine: str, properties: object, out: str | None, *spark: object
+        paths: list[str],
+        engine: str,
+        properties: object,
+        out: str | None,
+        *spark: object,
+        alone: bool,
     ) -> SimpleNamespace:
         if missing := [path for path in paths if not Path(path).exists()]:
             raise HistoryError(f"{missing[0]}: cannot be read: no such file or folder")

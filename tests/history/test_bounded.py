@@ -13,6 +13,7 @@ import pytest
 import seriatim_models
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest, ordered
 from seriatim_models.history.complete import Completion
+from seriatim_models.pipeline import state_file
 from seriatim_models.properties.blackbox import BLACKBOX
 
 SOURCES = sorted(Path(seriatim_models.__file__).parent.rglob("*.py"))
@@ -36,7 +37,7 @@ def test_no_oldest_key_of_a_plain_dict_is_removed() -> None:
 @pytest.mark.parametrize("kind", STATES, ids=lambda kind: kind.__name__)
 def test_states_keep_their_order_when_they_are_read(kind: Any) -> None:
     state = kind()
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=kind)
+    again = state_file.decoded(Path("state"), state_file.encoded(state), kind, "")
     names = [f.name for f in msgspec.structs.fields(kind)]
     assert kind.bounded
     for name in kind.bounded:

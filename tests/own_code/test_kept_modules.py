@@ -115,21 +115,16 @@ def functions(*modules: types.ModuleType) -> Iterator[Callable[[], Any]]:
                 yield value
 
 
-@pytest.mark.parametrize("test", SHORT, ids=lambda test: test.__name__)
+@pytest.mark.parametrize(
+    "test",
+    [
+        *SHORT,
+        *(pytest.param(test, marks=pytest.mark.night) for test in functions(plain, coroutines, waiting, ordinary)),
+    ],
+    ids=lambda test: test.__name__,
+)  # fmt: skip
 def test_verdicts_counts_and_schedules_are_those_of_importing_anew(
     test: Callable[[], Any], counted: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert said(check(test)) == said(anew(monkeypatch, test))
-    assert counted
-
-
-@pytest.mark.slow
-@pytest.mark.night
-@pytest.mark.parametrize(
-    "test", [*functions(plain, coroutines, waiting, ordinary)], ids=lambda test: test.__name__
-)
-def test_all_examples_are_as_if_they_were_imported_anew(
-    test: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def outcome(look: Callable[..., PythonResult]) -> object:
         try:
@@ -138,6 +133,7 @@ def test_all_examples_are_as_if_they_were_imported_anew(
             return str(refused)
 
     assert outcome(check) == outcome(partial(anew, monkeypatch))
+    assert counted or test not in SHORT
 
 
 def test_what_takes_longer_than_an_import_is_given_up() -> None:
