@@ -44,6 +44,14 @@ def test_methods_of_a_test_case_hold_too(name: str) -> None:
     assert result.verdict == "ok", result.why
 
 
+def test_what_a_library_has_warned_of_before_is_forgotten_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(json.decoder, "__warningregistry__", {"version": 1}, raising=False)
+    result = searched("Case.warns")
+    assert result.verdict == "ok", result.why
+
+
 def test_what_a_test_case_asserts_is_asked_under_every_schedule() -> None:
     result = searched("Case.racing")
     assert result.verdict == "violated"

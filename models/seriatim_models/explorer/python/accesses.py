@@ -473,7 +473,7 @@ def before_store(ex: PythonExecution, thread: Thread, obj: Any, name: str, site:
     elif is_a == OF_MODULE:
         token = obj.__dict__.get(MODULE_TOKEN)
         outside = token is None or (token.label == "global threading" and name != "excepthook")
-        if outside and name != "__warningregistry__":  # `assertWarns` forgets what was warned of
+        if outside:
             _stored_outside(ex, thread, obj, name, site)
         elif may_race(ex, f"{token.label}.{name}", site):
             _touch_global(ex, thread, obj.__dict__, token, name, site)
@@ -567,7 +567,8 @@ def _stored_outside(
             f"{what}: all code of this process would see it, the explorer too. Put the name into the module that "
             f"uses it: setattr(module, {name!r}, ...), or mock.patch('module.{name}', create=True)"
         )
-    if not (ex.importing and _alone(ex, thread)):
+    # `assertWarns` forgets, in every module, what was warned of.
+    if name != "__warningregistry__" and not (ex.importing and _alone(ex, thread)):
         ex.search.unseen[f"{what}: the module is not observed"] = None
     # It may be a copy that all executions share, as that of typing is.
     ex.stored_outside.append((module, name, vars(module).get(name, ABSENT)))
