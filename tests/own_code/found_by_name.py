@@ -136,6 +136,43 @@ def expressions_are_compiled() -> None:
     assert copy.copy(re.compile("a")) is re.compile("a")
 
 
+def variables_are_those_of_the_source() -> None:
+    """`locals`, `vars` and `dir` of a function show no variable that is not in its source."""
+
+    def named(**names: object) -> list[str]:
+        return sorted(names)
+
+    def shows(x: int) -> tuple[Callable[[], int], list[str], str, list[str], list[str]]:
+        found: list[str] = []
+        text = ""
+        for _i in range(2):
+            found = named(**{k: v for k, v in locals().items() if k != "named"})
+            text = "{x}".format(**locals())
+        x += 1
+        return lambda: x, found, text, sorted(vars()), dir()
+
+    inner, found, text, variables, names = shows(1)
+    assert found == ["_i", "found", "text", "x"]
+    assert text == "1"
+    assert variables == names == ["_i", "found", "named", "text", "x"]
+    both(inner)
+
+
+class FromVariables:
+    def __init__(self, first: int, second: int) -> None:
+        for name, value in locals().items():
+            if name != "self":
+                setattr(self, name, value)
+        self.last = lambda: first + second
+        first = 0
+
+
+def attributes_are_made_of_variables() -> None:
+    made = FromVariables(1, 2)
+    assert sorted(vars(made)) == ["first", "last", "second"]
+    both(lambda: made.last)
+
+
 class Case(unittest.TestCase):
     def setUp(self) -> None:
         self.lock = threading.Lock()

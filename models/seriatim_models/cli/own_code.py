@@ -68,14 +68,25 @@ def tests_in(name: str) -> list[tuple[Target, str]]:
     module = path.stem
     found = dict(_functions(tree))
     wanted = ".".join(parts)
-    tests = [name for name in found if name.rpartition(".")[2].startswith("test")]
+    inherited = _inherited_from(tree)
+    tests = [
+        name
+        for name in found
+        if name.rpartition(".")[2].startswith("test") and name.rpartition(".")[0] not in inherited
+    ]
     if not tests and wanted not in found:
         raise UsageError(f"{file} has no function whose name begins with test")
-    of_class = [name for name in tests if name.rpartition(".")[0] == wanted]
-    if wanted in found:
+    of_class = [
+        n for n in found if n.startswith(f"{wanted}.test") and n.rpartition(".")[0] == wanted
+    ]
+    if wanted in found or (len(parts) == 2 and _may_have(tree, *parts)):
         tests = [wanted]
     elif wanted and of_class:
         tests = of_class
+    elif _has_bases_elsewhere(tree, wanted):
+        raise UsageError(
+            f"{wanted} has its tests from another file: name one, {file}::{wanted}::test_..."
+        )
     elif wanted:
         raise unknown("test", wanted, found, f"grep 'def test' {shlex.quote(file)}")
     return [
@@ -119,13 +130,67 @@ def _of_folders(file: Path) -> Iterator[tuple[str, str, ast.FunctionDef | ast.As
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The functions of a file, and the methods of its classes with those from other classes of the file."""
+    classes = _classes(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node
         elif isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield f"{node.name}.{inner.name}", inner
+            methods = [
+                inner
+                for kind in reversed(_with_bases(node, classes))
+                for inner in kind.body
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+            for name, inner in {m.name: m for m in methods}.items():
+                yield f"{node.name}.{name}", inner
+
+
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """A class and the classes of its file that it is made from, in which Python looks for a method, in this order."""
+    found = [node]
+    for base in node.bases:
+        known = classes.get(ast.unparse(base))
+        if known is not None and known.lineno < node.lineno:
+            further = _with_bases(known, classes)
+            found = [kind for kind in found if kind not in further] + further
+    return found
+
+
+def _has_bases_elsewhere(tree: ast.Module, name: str) -> bool:
+    """Whether a class may have methods that its file does not show."""
+    classes = _classes(tree)
+    return name in classes and any(
+        ast.unparse(base) not in classes
+        for kind in _with_bases(classes[name], classes)
+        for base in kind.bases
+    )
+
+
+def _may_have(tree: ast.Module, name: str, test: str) -> bool:
+    """Whether a class may have a test that no `def` of the file shows: from another file, or by an assignment."""
+    of_class = _with_bases(_classes(tree)[name], _classes(tree)) if name in _classes(tree) else []
+    assigned = (t for k in of_class for n in k.body if isinstance(n, ast.Assign) for t in n.targets)
+    return _has_bases_elsewhere(tree, name) or test in map(ast.unparse, assigned)
+
+
+def _inherited_from(tree: ast.Module) -> set[str]:
+    """Classes whose tests are for the classes made from them: no test cases, and named otherwise than Test...
+
+    Or mixed into a test case, as the tests of Python itself are.
+    """
+    classes = _classes(tree)
+    return {
+        base.name
+        for node in classes.values()
+        for base in _with_bases(node, classes)[1:]
+        if not _has_bases_elsewhere(tree, base.name)
+        and (not base.name.startswith("Test") or _has_bases_elsewhere(tree, node.name))
+    }
 
 
 def _parameter(test: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

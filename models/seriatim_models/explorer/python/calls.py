@@ -111,7 +111,7 @@ from seriatim_models.explorer.python.places import (
     where,
     written_in_c,
 )
-from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
+from seriatim_models.explorer.python.rewrite import HOOKED, MODULE_TOKEN
 
 DEEP = frozenset((repr, ascii, format, print, sorted, min, max, sum, hash))
 
@@ -766,7 +766,26 @@ def _next(site: int, iterator: Any, *default: Any) -> Any:
 
 
 def _vars(site: int, *objects: Any) -> Any:
-    return get(objects[0], "__dict__", site) if objects else vars()
+    if objects:
+        return get(objects[0], "__dict__", site)
+    frame = sys._getframe(1)
+    while MARK not in frame.f_globals and frame.f_back is not None:
+        frame = frame.f_back
+    variables = frame.f_locals
+    return shown(variables if type(variables) is dict else dict(variables))
+
+
+def shown(names: Any) -> Any:
+    """What `locals`, `vars` or `dir` show of a function, without what rewritten code keeps among its variables.
+
+    Those of a module or a class are their own namespace, and stay as they are.
+    """
+    if type(names) is list:
+        return [name for name in names if not name.startswith(HOOKED)]
+    if type(names) is dict and MARK not in names and "__qualname__" not in names:
+        for name in [name for name in names if name.startswith(HOOKED)]:
+            del names[name]
+    return names
 
 
 _special: dict[Any, Callable[..., Any]] = {

@@ -22,6 +22,7 @@ from seriatim_models.explorer.python.accesses import (
 )
 from seriatim_models.explorer.python.execution import PythonExecution
 from seriatim_models.explorer.python.places import CLASS, HEAP_TYPE, INSTANCE, kind_of
+from seriatim_models.explorer.python.rewrite import HOOKED
 
 SUBCLASSES = "subclasses are looked at"
 """What is promoted when a program with threads calls `__subclasses__`: from then on a new class is an access to it."""
@@ -92,7 +93,5 @@ def names_of(site: int, obj: Any) -> list[str]:
         len(library.attribute_dict(obj, site))  # announces that it is read which there are
     elif type(obj) is types.ModuleType:
         touch_contents(vars(obj), False, site)
-        return [
-            name for name in dir(obj) if not name.startswith("__s_")
-        ]  # what the rewriting puts there
+        return [name for name in dir(obj) if not name.startswith(HOOKED)]
     return dir(obj)

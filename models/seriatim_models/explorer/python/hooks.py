@@ -25,7 +25,7 @@ from seriatim_models.explorer.python.accesses import (
     setitem,
 )
 from seriatim_models.explorer.python.called_back import with_lookups
-from seriatim_models.explorer.python.calls import call
+from seriatim_models.explorer.python.calls import call, shown
 from seriatim_models.explorer.python.class_checks import HOOK, observe_hook
 from seriatim_models.explorer.python.classes import class_made
 from seriatim_models.explorer.python.containers import (
@@ -228,7 +228,7 @@ HOOKS: dict[str, Any] = {
         "match_class": match_class, "match_mapping": match_mapping, "match_sequence": match_sequence,
         "loop": loop, "loop_of_task": loop_of_task,
         "round": going_round, "endless": endless, "scoped": Scoped, "scoped_async": ScopedAsync,
-        "raised": raised, "with_lookups": lambda method: with_lookups(method, method.__name__),
+        "raised": raised, "shown": shown, "with_lookups": lambda method: with_lookups(method, method.__name__),
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""

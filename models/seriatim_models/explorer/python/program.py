@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,14 +82,16 @@ class Target:
             )
         function = inspect.unwrap(test)
         attributes: dict[str, Any] = {}
+        owner = None
         if inspect.ismethod(
             function
         ):  # whose object is that of pytest; each execution makes one anew
             attributes = getattr(function.__self__, "__dict__", {})
+            owner = _class_of(function)
             function = inspect.unwrap(function.__func__)
         if not inspect.isfunction(function):
             raise Misuse(f"{test!r} is no function written in Python: give a test function")
-        name = function.__qualname__
+        defined, name = owner or (function, function.__qualname__)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise Misuse(
                 f"{name} has a `yield`: calling it runs no line of it. Write a plain function"
@@ -98,7 +101,7 @@ class Target:
                 f"{name} is defined inside another function. A test is run anew with its module in each execution, so "
                 "it must have a name there: define it at the top of the module"
             )
-        path = inspect.getsourcefile(function)
+        path = inspect.getsourcefile(defined)
         if path is None or not Path(path).is_file():
             raise Misuse(f"the source of {name} cannot be found: put it into a file")
         patched = sum(  # what `unittest.mock.patch` gives comes last
@@ -119,12 +122,40 @@ class Target:
             )
         _copied_for_each(name, given or {})
         return cls(
-            function.__module__,
+            defined.__module__,
             path,
             name,
             given=tuple((given or {}).items()),
             attributes=tuple(attributes.items()),
         )
+
+
+def _class_of(method: types.MethodType) -> tuple[type, str] | None:
+    """The class of a method's object, which may have it from another class, and the method's name from its module on.
+
+    None if no name of a module leads to it.
+    """
+    kind = method.__self__ if isinstance(method.__self__, type) else type(method.__self__)
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not kind:
+        return None
+    function = inspect.unwrap(method.__func__)
+    held = {n: value for c in reversed(kind.__mro__) for n, value in vars(c).items()}
+    names = [n for n, value in held.items() if _inner(value) is function]
+    if not names:
+        return None
+    return (
+        kind,
+        f"{kind.__qualname__}.{function.__name__ if function.__name__ in names else names[0]}",
+    )
+
+
+def _inner(held: Any) -> Any:
+    """The function in what a class holds, without its decorators."""
+    held = getattr(held, "__func__", held)
+    return inspect.unwrap(held) if inspect.isfunction(held) else held
 
 
 def _copied_for_each(test: str, given: Mapping[str, object]) -> None:

@@ -95,6 +95,9 @@ COMPARE = {
 MADE = "<string>"
 """The file of the methods that `dataclasses` makes."""
 
+HOOKED = "__s_"
+"""How all names begin that rewritten code has and its source has not."""
+
 MODULE_TOKEN = "__s_module__"
 """The global that stands for the module where a rebound global is an access."""
 
@@ -469,7 +472,8 @@ class Rewriter(ast.NodeTransformer):
         if runs_text:
             node.args[0] = self.hook("text", node, node.args[0])
         if untouched:
-            return node
+            own = not node.args and node.func.id in ("locals", "dir")  # type: ignore[attr-defined]
+            return ast.Call(ast.Name("__s_shown__", ast.Load()), [node], []) if own else node
         called = ast.Name("__s_call__", ast.Load())
         return ast.copy_location(
             ast.Call(called, [function, self.site(node), *node.args], node.keywords), node

@@ -40,7 +40,8 @@ class Surroundings:
         )
         owner = module
         for part in classes:
-            owner = getattr(owner, part)
+            owner = _named(owner, part, name)
+        _named(owner, test, name)
         self.test = self._method(owner, test) if classes else self._function(owner, test)
 
     def end(self) -> None:
@@ -86,6 +87,15 @@ def _call_first(owner: Any, names: tuple[str, ...], argument: Any) -> None:
         if inspect.isroutine(found):
             found(*[argument][: len(inspect.signature(found).parameters)])
             return
+
+
+def _named(owner: Any, part: str, whole: str) -> Any:
+    """Something by its name. Raises `Misuse` if there is none of it: then no schedule is at fault."""
+    if not hasattr(owner, part):
+        raise Misuse(
+            f"{getattr(owner, '__name__', owner)} has no {part}, so there is no test {whole}"
+        )
+    return getattr(owner, part)
 
 
 def _copied(what: str, value: Any) -> Any:
