@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import gc
 import inspect
 import os
@@ -24,6 +24,7 @@ from seriatim_models.explorer.python.accesses import forget_classes, now
 from seriatim_models.explorer.python.asyncio_state import leftovers
 from seriatim_models.explorer.python.debugger import stopping
 from seriatim_models.explorer.python.execution import LIFETIMES, PythonExecution, Search
+from seriatim_models.explorer.python.given import arguments, copied
 from seriatim_models.explorer.python.lifetimes import MortalExecution
 from seriatim_models.explorer.python.primitives import here
 from seriatim_models.explorer.python.sandbox import Sandbox, Sources
@@ -167,7 +168,7 @@ def _copied_for_each(test: str, given: Mapping[str, object]) -> None:
                 "let @given draw what the test needs"
             )
         try:
-            copy.deepcopy(value)
+            copied(value, sys.modules.__getitem__)
         except Exception as error:
             raise Misuse(
                 f"{test} is given {argument}, which cannot be copied for each execution ({error}). "
@@ -275,10 +276,12 @@ class PythonProgram:
                 raise self._skipped(error) from None
 
         def test() -> None:
-            around = Surroundings(self._module(ex), self.target.name, dict(self.target.attributes))
-            result = undrawn(around.test)(
-                *self.target.args, **copy.deepcopy(dict(self.target.given))
-            )
+            module = self._module(ex)
+            load = functools.partial(self.sandbox.load, ex)
+            attributes = dict(self.target.attributes)
+            around = Surroundings(module, self.target.name, attributes, load)
+            given = arguments(dict(self.target.given), self.target.module, load)
+            result = undrawn(around.test)(*self.target.args, **given)
             if inspect.iscoroutine(result):
                 result = self.sandbox.load(ex, "asyncio").run(result)
             leftovers(ex)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from seriatim_models.explorer.errors import Misuse
+from seriatim_models.explorer.python.given import copied
 
 TEST_CASE = ("unittest.case", "TestCase")
 
@@ -30,7 +30,10 @@ class Surroundings:
     """A test in its module, and what stands around it. What is behind it runs only if all before went well."""
 
     # Any: a module of the user
-    def __init__(self, module: Any, name: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, module: Any, name: str, attributes: Mapping[str, Any], load: Callable[[str], Any]
+    ) -> None:
+        self.load = load
         self.attributes = attributes
         """Of the object whose method the test is, as far as it does not set them itself: fixtures of pytest do."""
         self._behind: list[Callable[[], None]] = []
@@ -63,8 +66,17 @@ class Surroundings:
         self._around(made, ("setup_method",), ("teardown_method",), method)
         for attribute, value in self.attributes.items():
             if attribute not in vars(made):
-                setattr(made, attribute, _copied(f"self.{attribute}", value))
+                setattr(made, attribute, self._copied(attribute, value))
         return method
+
+    def _copied(self, attribute: str, value: Any) -> Any:
+        try:
+            return copied(value, self.load)
+        except Exception as error:
+            raise Misuse(
+                f"self.{attribute}, which a fixture has set, cannot be copied for each execution ({error}). "
+                "Make it in setup_method"
+            ) from error
 
     def _around(
         self, owner: Any, before: tuple[str, ...], behind: tuple[str, ...], argument: Any
@@ -96,12 +108,3 @@ def _named(owner: Any, part: str, whole: str) -> Any:
             f"{getattr(owner, '__name__', owner)} has no {part}, so there is no test {whole}"
         )
     return getattr(owner, part)
-
-
-def _copied(what: str, value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except Exception as error:
-        raise Misuse(
-            f"{what}, which a fixture has set, cannot be copied for each execution ({error}). Make it in setup_method"
-        ) from error
