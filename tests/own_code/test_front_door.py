@@ -184,12 +184,16 @@ def test_timers_in_the_order_of_their_deadlines(
     path = tmp_path / "test_timers.py"
     path.write_text(TIMERS)
     assert run(["check", f"{path}::test_order"]) == 1
-    capsys.readouterr()
+    assert (
+        "timers out of order: Task-3 test_timers.py:6 (0.2 s) ended before Task-2 test_timers.py:6 (0.1 s), which was "
+        "set earlier; where durations can be relied on, take timers='deadline'"
+    ) in capsys.readouterr().out
     assert run(["check", f"{path}::test_order", "--timers", "deadline"]) == 0
     capsys.readouterr()
     options = ["--timers", "deadline", "--module", "sched"]
     assert run(["check", f"{path}::test_always_wrong", *options]) == 1
     shown = capsys.readouterr().out
+    assert "timers out of order" not in shown
     [again] = [line for line in shown.splitlines() if line.startswith("replay: ")]
     command = shlex.split(again.removeprefix("replay: seriatim "))
     assert "--timers" in command

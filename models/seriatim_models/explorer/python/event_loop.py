@@ -83,6 +83,10 @@ class Timer:
         self.label = label
         self.overtaken = 0
 
+    def said(self) -> str:
+        """The timer, with the seconds for which it was set."""
+        return f"{self.label} ({self.delay:.4g} s)"
+
 
 class BetweenTurns(LocalOperation):
     """Choose the timer that has ended, if any, where the loop has something else to do."""
@@ -243,6 +247,8 @@ class Timers:
         for other in self.pending:
             if other.number < timer.number and other.when < timer.when:
                 other.overtaken += 1
+            if _comes_first(other, timer):
+                ex.search.overtook = f"{timer.said()} ended before {other.said()}"
         ex.search.timers_ended = True
         ex.pass_time(thread, max(0.0, timer.when - START - ex.clocks[thread]))
         return timer.handle
@@ -256,8 +262,8 @@ class Timers:
             timers = [
                 timer
                 for timer in timers
-                if not any(o.number < timer.number and o.delay <= timer.delay + SOON for o in self.pending)
-            ]  # fmt: skip
+                if not any(_comes_first(other, timer) for other in self.pending)
+            ]
         else:
             stale = [timer for timer in self.pending if timer.overtaken >= OVERTAKEN]
             free = [
@@ -268,6 +274,11 @@ class Timers:
             ex.search.timers_bounded |= len(free) < len(timers)
             timers = free
         return sorted(timers, key=lambda timer: (timer.when, timer.number))
+
+
+def _comes_first(one: Timer, other: Timer) -> bool:
+    """Whether a timer was set before another one and for no longer."""
+    return one.number < other.number and one.delay <= other.delay + SOON
 
 
 def _current_task(ex: PythonExecution, loop: Any) -> str:

@@ -130,6 +130,8 @@ class Search:
         """The most threads that an execution had."""
         self.traceback = ""
         """Of the last exception that left a thread."""
+        self.overtook = self.last_overtook = ""
+        """Which timer of this execution, and of the last one that was wrong, ended before one that was set earlier."""
         self.timers = "any"
         """The order in which timers of asyncio may end: ``any`` or ``deadline``, see `event_loop`."""
         self.there = frozenset(sys.modules).difference(*BROUGHT.values())

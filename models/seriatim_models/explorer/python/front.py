@@ -354,6 +354,11 @@ def _completed(
         if race.second and race.place not in (ATTRIBUTE_NAMES, ATTRIBUTES_DELETED)
     ]
 
+    if search.last_overtook:
+        way_out = "where durations can be relied on, take timers='deadline' (--timers deadline)"
+        hint = f"{search.last_overtook}, which was set earlier; {way_out}"
+        shown.append(Violation("timers out of order", hint))
+
     def lost() -> PointOfNoReturn | None:
         with _without_collector(), own_code(), quiet(), suppress(Promotion, NotObserved):
             return case.lost()
@@ -383,6 +388,8 @@ class RoundObserver:
     def __call__(self, world: World) -> object:
         """See an execution. Raises `Promotion` or `NotObserved` if the search is to begin again."""
         search = self.search
+        if world._ex.end != "finished":
+            search.last_overtook = search.overtook
         if search.needed:  # the program may have caught it
             raise NotObserved(search.needed[0])
         ex = world._ex

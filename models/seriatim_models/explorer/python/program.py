@@ -226,6 +226,7 @@ class PythonProgram:
         if self.search.stop_at is not None:
             execution.switch = stopping(execution, self.search.stop_at)
         self.executions += 1
+        self.search.overtook = ""
         if self.executions == self.collect_at:
             forget_classes()  # a class that a program has made holds its module, and that the whole execution
             worth_it = gc.collect() >= WORTH_IT * COLLECT_EVERY
