@@ -306,7 +306,7 @@ OF_CLIENTS = (
 def searched(mistake: str, most: int | None = None) -> ClientsOutcome:
     system = ThreadedObject(lambda: Locked(mistake))
     properties = default_profile(system).properties
-    return search_clients(system, properties, clients=3, seconds=60, seed=1, most=most)
+    return search_clients(system, properties, clients=3, seconds=150, seed=1, most=most)
 
 
 @pytest.mark.slow

@@ -520,6 +520,26 @@ def test_executions_one_after_the_other_at_one_address_do_not_stand_still(
     assert interrupted
 
 
+def test_a_program_that_swallows_the_interruption_is_interrupted_at_each_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stands = [(sys._getframe(), execution._work.__code__)]
+    begun = SimpleNamespace(nth=0, steps=0, name="a")
+    sent: list[bool] = []
+    monkeypatch.setattr(watchdog, "_frames_of", lambda thread: stands)
+    monkeypatch.setattr(watchdog, "_time_kept_waiting", lambda native: 0.0)
+    monkeypatch.setattr(watchdog, "_local", lambda frame, name: begun)
+    monkeypatch.setattr(watchdog.Watch, "_send", lambda self: sent.append(True))
+    watch = watchdog.Watch(2.0)
+    for _ in range(6):
+        watch.look()
+    interruptions = len(sent)
+    assert interruptions
+    for begun.steps in range(10):  # it goes on
+        watch.look()
+    assert len(sent) == interruptions + 10
+
+
 def interrupted_and_confused() -> None:
     with watchdog.watched():
         watchdog._watches[-1].error = OutsideModel("thread a has come no further")

@@ -89,3 +89,10 @@ def test_what_was_not_decided_is_reported() -> None:
     assert str(PointOfNoReturn(7, 2, 3)).endswith(
         "whether that was so earlier, at the earliest after step 4, was not decided within the budget."
     )
+
+
+def test_where_no_time_is_left_it_is_not_decided() -> None:
+    case = explore(wrong_counter).counterexample
+    assert case is not None
+    assert point_of_no_return(wrong_counter, case) is not None
+    assert point_of_no_return(wrong_counter, case, seconds=0.0) is None

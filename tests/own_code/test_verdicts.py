@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seriatim_models.explorer import Misuse, OutsideModel, Pos
-from seriatim_models.explorer.python import check, explore
+from seriatim_models.explorer.python import check, explore, front
 
 
 def load(name: str, path: Path) -> ModuleType:
@@ -201,3 +201,13 @@ def test_a_breakpoint_that_is_switched_off_stops_nowhere(monkeypatch: pytest.Mon
     monkeypatch.setenv("PYTHONBREAKPOINT", "0")
     with_threads = check(plain.stops_at_a_breakpoint)
     assert "debugger" not in with_threads.why
+
+
+def test_a_search_that_begins_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each execution shows another place to be observed: where executions are long, that took minutes."""
+    monkeypatch.setattr(front, "AT_LEAST", 0)
+    monkeypatch.setattr(front, "OVERTIME", 0)
+    result = check(plain.racing_counter, seconds=60)
+    assert result.verdict == "inconclusive"
+    assert "no execution came to its end within seconds=60" in result.why
+    assert "the last Counter.value" in result.why

@@ -135,6 +135,9 @@ class Watch:
             len(getattr(ex, "modules", ())),
         )
         asked = _asked[-1] if _asked else None
+        if self.error is not None and asked is None:
+            self._send()  # it was swallowed, and what goes on says nothing any more
+            return
         if seen != self._seen or (asked is not None and asked.processor is None):
             self._seen, self._still = seen, 0.0
             self._used, self._spent = _processor_time(self.thread), _process_time()
@@ -156,7 +159,6 @@ class Watch:
     ) -> None:
         thread = _local(bottom, "thread")
         who = f"thread {thread.name}" if thread is not None else "a check of at_end()"
-        self.times += 1
         why = (
             "Real locks, queues, sockets, processes and sleeps stop all threads of the model at once, and a loop on a "
             "plain attribute never ends. Use world.lock(), world.condition(lock), world.semaphore(n) or a cell "
@@ -178,11 +180,16 @@ class Watch:
         )
         if _asked:
             _asked[-1].error = self.error
+        if not self.main:
+            # Not sys.stderr, which may be what a program is given.
+            print(f"seriatim explorer: {self.error}", file=sys.__stderr__, flush=True)
+        self._send()
+
+    def _send(self) -> None:
+        self.times += 1
         if self.main and SIGNAL is not None:
             signal.pthread_kill(self.thread, SIGNAL)
         else:
-            # Not sys.stderr, which may be what a program is given.
-            print(f"seriatim explorer: {self.error}", file=sys.__stderr__, flush=True)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self.thread),
                 ctypes.py_object(OutsideModel if self.times == 1 else KeyboardInterrupt),

@@ -78,6 +78,8 @@ from seriatim_models.explorer.testing import (
 )
 from seriatim_models.explorer.trace.counterexample import Counterexample, PointOfNoReturn, Violation
 
+OVERTIME, AT_LEAST = 2, 5
+"""So many times the seconds that were asked for, and so many more, a search may go on to look for what is shared."""
 TIMERS = ("any", "deadline")
 RACES = ("allowed", "error")
 SOON = 100
@@ -200,12 +202,18 @@ def explored(
     Raises `Misuse` on a free-threaded build.
     """
     refuse_free_threaded()
+    began = time.perf_counter()
+    end = None if seconds is None else began + seconds * OVERTIME + AT_LEAST
     while True:
         try:
-            return _promoted(target, search, strategy, modules, seconds, options)
+            return _promoted(target, search, strategy, modules, seconds, end, options)
         except NotObserved as error:
             if error.module in modules:
                 raise
+            if end is not None and time.perf_counter() > end:
+                result = _out_of_time(target, search, error.module, strategy)
+                _limited(result, seconds)
+                return summed(result, search, 0, time.perf_counter() - began)
             modules = (*modules, error.module)
             search.begin_again()
 
@@ -216,9 +224,10 @@ def _promoted(
     strategy: Strategy | None,
     modules: Sequence[str],
     seconds: float | None,
+    end: float | None,
     options: dict[str, Any],
 ) -> PythonResult:
-    """The promotion loop; of a replay only one round, with the places of its token."""
+    """The promotion loop, which begins no round after `end`; of a replay one round, with the places of its token."""
     started = time.perf_counter()
     sources = Sources(modules, {target.module: target.path})
     token = None
@@ -246,7 +255,11 @@ def _promoted(
                     },
                 )
             except Promotion:
-                pass
+                if end is not None and time.perf_counter() > end:
+                    result = _out_of_time(
+                        target, search, next(reversed(search.found), ""), strategy
+                    )
+                    break
             except NondeterministicProgram:
                 if not search.found:
                     raise
@@ -267,6 +280,15 @@ def _promoted(
     if result.counterexample is not None:
         made.counterexample = _completed(result.counterexample, target, search, sources)
     return made
+
+
+def _out_of_time(target: Target, search: Search, last: str, strategy: Strategy | None) -> Result:
+    """The result of a search that began again and again, each time with one more place or module, and saw no end."""
+    untested = (
+        "no execution came to its end within seconds=0: each that was begun showed another place or module to be "
+        f"observed, the last {last}"
+    )
+    return Result(target.name, str(strategy or Dpor()), untested=untested, bounds={"seconds": 0})
 
 
 def _searched(

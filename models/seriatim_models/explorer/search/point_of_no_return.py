@@ -7,12 +7,14 @@ wrong. Every longer prefix of the same schedule is doomed too, so the shortest o
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from itertools import pairwise
 
 from seriatim_models.explorer.errors import CHANCE, NondeterministicProgram
 from seriatim_models.explorer.model.guard import guarded
 from seriatim_models.explorer.model.program import Limits, Program, Setting
+from seriatim_models.explorer.model.watchdog import watched
 from seriatim_models.explorer.search.dpor import Branch, DporSearch
 from seriatim_models.explorer.search.runner import Observer, Runner
 from seriatim_models.explorer.trace.counterexample import (
@@ -23,6 +25,8 @@ from seriatim_models.explorer.trace.counterexample import (
 
 EXECUTIONS = 120
 """Continuations of one prefix that are tried before it counts as not decided."""
+SECONDS = 20.0
+"""After these no further one is tried: executions may be long."""
 
 
 def point_of_no_return(
@@ -33,20 +37,24 @@ def point_of_no_return(
     on_execution: Observer | None = None,
     executions: int = EXECUTIONS,
     max_steps: int = 2000,
+    seconds: float = SECONDS,
 ) -> PointOfNoReturn | None:
     """The earliest doomed prefix of `case`, a counterexample of `program`; None if it cannot be determined.
 
-    `setting` and `on_execution` as they were when it was found. Takes at most `executions` runs for each prefix.
+    `setting` and `on_execution` as they were when it was found. Takes at most `executions` runs for each prefix,
+    and `seconds` in all, of which one run may take more.
     """
     setting = setting or Setting()
     if case.period:
         return None
     schedule = case.schedule[: len(case.events)]
     continuations: dict[int, int] = {}
+    until = time.perf_counter() + seconds
 
     def doomed(steps: int) -> bool | None:
         """Whether all continuations of the first `steps` steps are wrong; None if the budget ran out."""
-        limits = Limits(max_executions=executions, max_steps=max_steps, keep_going=True)
+        left = max(0.0, until - time.perf_counter())
+        limits = Limits(executions, left, max_steps=max_steps, keep_going=True)
         runner = Runner(program, setting, limits, on_execution=on_execution, count_traces=False)
         search = _search_after(runner, schedule[:steps])
         over = False
@@ -58,7 +66,7 @@ def point_of_no_return(
         return True if over else None
 
     # The program may differ from run to run, and a check of it may raise: the counterexample is shown all the same.
-    with guarded(), suppress(Exception):
+    with suppress(Exception), guarded(), watched(seconds):
         if doomed(len(schedule)) is not True:
             return None  # the schedule alone does not bring it about: a cycle
         right, wrong, first = -1, len(schedule), 0
