@@ -20,7 +20,10 @@ SYSTEMS = [theory.load(name) for name in theory.SYSTEMS]
 @pytest.mark.parametrize(
     "system",
     # The largest takes most of the time; `make prove` decides all of them, too.
-    [pytest.param(s, id=s.name, marks=[pytest.mark.slow] * (s.name == "entries")) for s in SYSTEMS],
+    [
+        pytest.param(s, id=s.name, marks=[pytest.mark.night] * (s.name == "entries"))
+        for s in SYSTEMS
+    ],
 )
 def test_every_obligation_of_a_system_comes_out_as_it_must(system: TransitionSystem) -> None:
     outcomes = [induction.decide(o) for o in induction.obligations(system)]

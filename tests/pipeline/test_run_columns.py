@@ -122,7 +122,7 @@ def test_metrics_are_those_by_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "histories",
-    [12, pytest.param(40, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.night)],
+    [12, pytest.param(400, marks=pytest.mark.night)],
 )
 def test_mutated_histories_are_judged_alike(histories: int) -> None:
     """A slice of `make crosscheck-columnar`."""
@@ -139,7 +139,7 @@ def test_mutated_histories_are_judged_alike(histories: int) -> None:
     ("histories", "length"),
     [
         (3, 20),
-        pytest.param(4, 60, marks=pytest.mark.slow),
+        pytest.param(4, 30, marks=pytest.mark.slow),
         pytest.param(60, 60, marks=pytest.mark.night),
     ],
 )

@@ -18,6 +18,7 @@ from seriatim_models.report.junit import junit
 
 QUICK = [p for p in PROGRAMS.values() if p.traces <= 500]
 SLOW = [p for p in PROGRAMS.values() if p.traces > 500]
+LARGEST = "consumer-priorities"
 
 
 @pytest.mark.parametrize("program", QUICK, ids=lambda p: p.id)
@@ -42,7 +43,14 @@ def test_larger_program_holds_where_sampled(program: Program) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("program", SLOW, ids=lambda p: p.id)
+# The largest, a fifth of a million traces, at night.
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(pytest.param(p, id=p.id) for p in SLOW if p.id != LARGEST),
+        *(pytest.param(p, id=p.id, marks=pytest.mark.night) for p in SLOW if p.id == LARGEST),
+    ],
+)
 def test_larger_program_holds_under_every_schedule(program: Program) -> None:
     test_program_holds_under_every_schedule(program)
 

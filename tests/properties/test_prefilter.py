@@ -311,7 +311,8 @@ def test_messages_of_one_hash_are_irregular_and_not_cleared(
 @pytest.mark.parametrize(
     ("histories", "least"),
     [
-        pytest.param(1200, 2, marks=pytest.mark.slow),
+        pytest.param(600, 1, marks=pytest.mark.slow),
+        pytest.param(1200, 2, marks=pytest.mark.night),
         pytest.param(4800, 10, marks=pytest.mark.night),
     ],
 )

@@ -76,7 +76,12 @@ def test_no_right_system_is_reported_for_a_kind_of_events_that_is_declared_unrec
 
 
 @pytest.mark.parametrize(
-    ("first", "seeds"), [(0, 1), pytest.param(100, 20, marks=pytest.mark.slow)]
+    ("first", "seeds"),
+    [
+        (0, 1),
+        pytest.param(100, 5, marks=pytest.mark.slow),
+        pytest.param(100, 20, marks=pytest.mark.night),
+    ],
 )
 def test_less_that_is_recorded_reports_nothing_new_and_calls_nothing_ok_that_was_violated(
     first: int, seeds: int
