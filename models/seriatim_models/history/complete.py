@@ -104,7 +104,7 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     """What is implied and the recorder left empty; and how often a message was given, if it counted less, and whose
     worker settled it for another one of its connection.
     """
-    left = {}
+    left: dict[str, Any] = {}
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
@@ -187,16 +187,18 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def __call__(self, event: Event) -> Event:
         """The event with what the ones before it imply."""
-        if event.ev == GAP:
+        ev = event.ev
+        if ev == GAP:
             if not IMPLIES_NOTHING.issuperset(missing_kinds(event) or (GAP,)):
                 self._lose()
             return event
-        if not event.conn or event.ev in SETTLES:
+        if not event.conn or ev in SETTLES:
             event = self._named(event)
-        if event.ph == "info" or event.ev in _UNSEEN:
+        traffic = ev in _TRAFFIC
+        if event.ph == "info" or (not traffic and ev in _UNSEEN):
             self._doubts += 1
-        if event.ev not in _TRAFFIC:
-            if event.ev == "expire" and event.lvl in EXACT and event.ch is None:
+        if not traffic:
+            if ev == "expire" and event.lvl in EXACT and event.ch is None:
                 return self._expire(event)
             self._take_in(event)
         if event.ch is None:
@@ -233,19 +235,11 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._end_connection(event)
 
     def _of_channel(self, event: Event, ch: int) -> Event:
-        key = (event.conn, ch)
-        if event.ev == "ch_open" and event.ph in ("", "ok"):
-            self._opens.add(event.conn)
-        if (event.gen is not None or event.ev in _OPENING) and self._opened(event, key):
-            self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
-            before = self._channels.get(key)
-            self._channels[key] = channel = KnownChannel(opened=event.ev == "ch_open")
-            self._ended.pop(key, None)
-            if before:
-                channel.before = before
-                before.earlier(EARLIER_KEPT).before = None
-        gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
-        channel = self._incarnation(event, key)
+        key, gen = (event.conn, ch), event.gen
+        channel = self._channels.get(key)
+        traffic = event.ev in _TRAFFIC
+        if not traffic or channel is None or gen is None or self._gens.get(key) != gen:
+            channel, gen = self._incarnation(event, key)
         if event.ev == "deliver" and not (event.ctag and event.ctag in channel.consumers):
             back = channel.back_to(event.ctag) if event.ctag else 0
             if back:  # a callback that ran late: its consumer is one of an earlier incarnation
@@ -259,22 +253,37 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 # A callback may run late: of which incarnation an unknown consumer is nobody knows.
                 # A log is read at a position, and needs no consumer for it.
                 channel, gen = KnownChannel(), UNKNOWN_GEN
-        new = _left_out(event, self._implied(event, gen, channel))
-        known = event.m or event.ms or new.get("ms")
-        if channel.ids and event.dtag is not None and known and not event.multiple:
+        implied = self._implied(event, gen, channel)
+        new = _left_out(event, implied)
+        if channel.ids and event.dtag is not None and (event.m or event.ms or new.get("ms")):
             # It is none, and what is meant is known without it; one for several is also of what nobody saw yet.
-            new["dtag"] = None
-        if event.ev in ("conn_close", "conn_drop"):
+            new |= {} if event.multiple else {"dtag": None}
+        if traffic:
+            pass
+        elif event.ev in ("conn_close", "conn_drop"):
             self._end_connection(event)
         elif event.ev == "ch_close":
             self._end(key)
         return msgspec.structs.replace(event, **new) if new else event
 
-    def _incarnation(self, event: Event, key: tuple[str, int]) -> KnownChannel:
-        """The channel of an event: the latest of its number, or the earlier one that the recorder names (`gen`)."""
-        channel = self._channels.get(key) or self._channels.setdefault(key, KnownChannel())
+    def _incarnation(self, event: Event, key: tuple[str, int]) -> tuple[KnownChannel, int]:
+        """The channel of an event, which may open it, and the number of its incarnation: the latest, or the earlier one
+        that the recorder names (`gen`).
+        """
+        if event.ev == "ch_open" and event.ph in ("", "ok"):
+            self._opens.add(event.conn)
+        if (event.gen is not None or event.ev in _OPENING) and self._opened(event, key):
+            self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
+            before = self._channels.get(key)
+            self._channels[key] = channel = KnownChannel(opened=event.ev == "ch_open")
+            self._ended.pop(key, None)
+            if before:
+                channel.before = before
+                before.earlier(EARLIER_KEPT).before = None
+        gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
+        latest = self._channels.get(key) or self._channels.setdefault(key, KnownChannel())
         back = self._gens.get(key, event.gen) - event.gen if event.gen else 0
-        return channel.earlier(back) if back > 0 else channel
+        return (latest.earlier(back) if back > 0 else latest), gen
 
     def _of_several(self, event: Event) -> Event:
         """An event of a channel that nobody knows; a consumer's tag that was asked for twice may be of several."""
@@ -362,20 +371,21 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._no_tags
             or not channel.used
             or event.ev not in _TRAFFIC
-            or 0 in (event.ch, event.dtag)
+            or event.ch == 0
+            or event.dtag == 0
         ):
             self._look_for_ids(event, channel)
-        match event.ev:
-            case "deliver" if event.m:
-                new = self._deliver(event, channel)
-            case "publish":
-                new = self._publish(event, gen, channel)
-            case "ack" | "nack" | "reject" if event.ph in ("", "invoke"):
-                new = self._settle(event, channel)
-            case "ack" | "nack" | "reject":
-                new = self._settled_by_answer(event, channel)
-            case _:
-                new = self._called(event, channel)
+        ev = event.ev
+        if ev == "publish":
+            new = self._publish(event, gen, channel)
+        elif ev == "deliver" and event.m:
+            new = self._deliver(event, channel)
+        elif ev not in SETTLES:
+            new = self._called(event, channel)
+        elif event.ph in ("", "invoke"):
+            new = self._settle(event, channel)
+        else:
+            new = self._settled_by_answer(event, channel)
         if event.gen is None:
             new = new | {"gen": gen}
         return new
@@ -496,7 +506,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
                     forget_oldest(self._given)
         if known:
             new |= {"pub": known.pub, "pseq": known.pseq, "prio": known.prio, "key": known.key}
-            new |= self._first(event, known, event.q)
+            new["attempt"] = self._first(event, known, event.q)
         bounds = [b for b in (asked, known.since if known else None) if b is not None]
         new["t_lo"] = event.t if event.lvl in EXACT else max(bounds, default=None)
         if self._moved(event.m, event.q):
@@ -506,19 +516,22 @@ class Completion(msgspec.Struct, ForgetsOldest):
             self._messages.ack(event.m, event.q, event.lvl in EXACT)
         return new
 
-    def _first(self, event: Event, known: KnownMessage, q: str) -> dict[str, object]:
-        """Whether a delivery is certainly the first of its message, where it carries no flag that says so."""
-        unmarked = event.redelivered is None and not event.attempt
-        first = unmarked and not known.taken and known.doubts == self._doubts
-        first = first and event.ph in ("", "ok") and not self._takers.others(event, q)
-        given, known.given = known.given, True
-        known.taken = True
-        counted = event.redelivered is None and event.attempt is not None and event.pos is None
+    def _first(self, event: Event, known: KnownMessage, q: str) -> int | None:
+        """1 if a delivery is certainly the first of its message and carries no flag that says so; 2 if its flag says
+        so, and another one of the message is recorded.
+        """
+        given, taken = known.given, known.taken
+        known.given = known.taken = True
+        unmarked = event.redelivered is None
+        counted = unmarked and event.attempt is not None and event.pos is None
         if given and (event.redelivered is False or counted):
             # Whichever of the two was first: one of the flags is wrong, or the name stands for two, or the count is of
             # failures alone (AMQP 1.0, delivery-count: 3.2.1).
-            return {"attempt": 2}
-        return {"attempt": 1} if first else {}
+            return 2
+        first = unmarked and not event.attempt and not taken and known.doubts == self._doubts
+        if first and event.ph in ("", "ok") and not self._takers.others(event, q):
+            return 1
+        return None
 
     def _end(self, key: tuple[str, int]) -> None:
         """A channel ends or may have ended: what it consumed is remembered for a while."""
@@ -613,16 +626,21 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _publish(self, event: Event, gen: int, channel: KnownChannel) -> dict[str, object]:
         if event.ph not in ("", "invoke"):
+            new: dict[str, object] = {}
+            if event.ph != "fail" and event.q and event.pub and event.pseq is not None:
+                return self._delayed(event, new)  # it says all that its beginning does
             known = self._messages.find(event.m, event.q)
             if event.ph == "fail" and known:
                 self._messages.settle(event.m, known.q)
-            new: dict[str, object] = {}
             if known:
                 new = {"q": known.q, "pub": known.pub, "pseq": known.pseq}
             return self._delayed(event, new)
-        pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
-        pseq: int | None = event.pseq if event.pseq is not None else channel.published
         channel.published += 1
+        if event.pub and event.pseq is not None:
+            self._messages.publish(event, event.pub, event.pseq, self._doubts)
+            return self._delayed(event, {})
+        pub = event.pub or f"{event.conn}/{event.ch}/{gen}"
+        pseq: int | None = event.pseq if event.pseq is not None else channel.published - 1
         begun = event.t if event.t_lo is None else event.t_lo
         if event.pseq is None and begun is not None:
             if event.ph == "" and event.t_lo is not None and begun < channel.began:
@@ -662,29 +680,21 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _deliver(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         consumer = channel.consumer(event.ctag) if event.ev == "deliver" else None
-        new: dict[str, object] = {"nolocal": self._asked_for_no_local(event, consumer)}
+        new: dict[str, object] = {}
+        if event.nolocal is None:
+            new["nolocal"] = self._asked_for_no_local(event, consumer)
         q, autoack, dtag = event.q, event.autoack, event.dtag
         limiter = t_lo = None
         if consumer:
-            new["q"] = q = q or consumer.q
-            new["autoack"] = consumer.autoack
-            autoack = consumer.autoack if autoack is None else autoack
+            if not q:
+                new["q"] = q = consumer.q
+            if autoack is None:
+                new["autoack"] = autoack = consumer.autoack
             limiter, t_lo = self._credit(consumer, channel, autoack)
         if event.ev == "get":
             t_lo = channel.polled(event)
-        known = self._messages.handed_out(event.m, q)
-        if known:
-            new["pub"], new["pseq"] = known.pub, known.pseq
-            new["prio"], new["key"] = known.prio, known.key
-            new.update(self._first(event, known, q))
-            if known.since is not None and (t_lo is None or t_lo < known.since):
-                t_lo = known.since
-        else:
-            new.update(self._messages.beyond(event, known))
-        if self._moved(event.m, q):
-            new["dead"] = True
-        self._seen(event.m, q)
-        new["t_lo"] = t_lo = event.t if event.lvl in EXACT else t_lo
+        t_lo = self._known_of(event, q, t_lo, new)
+        new["t_lo"] = t_lo
         if consumer and not consumer.unknown:
             since = event.t_lo if event.t_lo is not None else t_lo
             new["prefetch"], new["scope"] = self._prefetch(consumer, channel, since)
@@ -698,6 +708,29 @@ class Completion(msgspec.Struct, ForgetsOldest):
         elif dtag is not None and (dtag > channel.through or channel.ids):
             channel.open[dtag] = (event.m, q, limiter)
         return new
+
+    def _known_of(
+        self, event: Event, q: str, t_lo: int | None, new: dict[str, object]
+    ) -> int | None:
+        """Add what is known of a message that is handed out, and return when it was acquired at the earliest, for all
+        that is known of it and by `t_lo`.
+        """
+        known = self._messages.handed_out(event.m, q)
+        if known:
+            if not event.pub or event.pseq is None:
+                new["pub"], new["pseq"] = known.pub, known.pseq
+            if known.prio is not None or known.key is not None:
+                new["prio"], new["key"] = known.prio, known.key
+            new["attempt"] = self._first(event, known, q)
+            if known.since is not None and (t_lo is None or t_lo < known.since):
+                t_lo = known.since
+        elif event.pub:
+            new.update(self._messages.beyond(event, known))
+        if self._moved(event.m, q):
+            new["dead"] = True
+        if self._lost or self._dead_lettering:
+            self._seen(event.m, q)
+        return event.t if event.lvl in EXACT else t_lo
 
     def _credit(
         self, consumer: KnownConsumer, channel: KnownChannel, autoack: bool | None
@@ -730,6 +763,27 @@ class Completion(msgspec.Struct, ForgetsOldest):
         else:
             one = channel.open.pop(event.dtag, None)
             settled = [one] if one else []
+        if channel.unknown:
+            self._show_unknown(event, channel, settled)
+        if event.t is not None:
+            for _, _, number in settled:
+                limiter = channel.limiters.get(number or 0)
+                if limiter:
+                    limiter.settle(event.t)
+        about = [(m, q) for m, q, _ in settled]
+        new = self._settled(event, about or [(m, event.q) for m in event.ms or ()])
+        if about:
+            new["ms"] = [m for m, _ in about]
+            if len(about) == 1 or len({q for _, q in about}) == 1:
+                new["q"] = about[0][1]
+        if event.ph == "invoke":
+            channel.sent[event.ev, event.op, event.dtag] = new
+            if len(channel.sent) > SENT_KEPT:
+                forget_oldest(channel.sent)
+        return new
+
+    def _show_unknown(self, event: Event, channel: KnownChannel, settled: list[Given]) -> None:
+        """What a settlement shows of consumers of which nobody knew whether what they are given must be settled."""
         for ctag in list(channel.unknown):  # what is named by no tag may be any consumer's
             consumer = channel.consumers[ctag]
             its = (consumer.limiter, channel.limiter)
@@ -737,21 +791,6 @@ class Completion(msgspec.Struct, ForgetsOldest):
             if of_it or (event.ms and not settled):
                 consumer.unknown = False
                 del channel.unknown[ctag]
-        for _, _, number in settled:
-            limiter = channel.limiters.get(number or 0)
-            if limiter and event.t is not None:
-                limiter.settle(event.t)
-        about = [(m, q) for m, q, _ in settled]
-        new = self._settled(event, about or [(m, event.q) for m in event.ms or ()])
-        if about:
-            new["ms"] = [m for m, _ in about]
-            if len({q for _, q in about}) == 1:
-                new["q"] = about[0][1]
-        if event.ph == "invoke":
-            channel.sent[event.ev, event.op, event.dtag] = new
-            if len(channel.sent) > SENT_KEPT:
-                forget_oldest(channel.sent)
-        return new
 
     def _settle_several(self, event: Event, channel: KnownChannel) -> list[Given]:
         """What a settlement of all up to its tag is about, or one that names messages and no tag."""
@@ -823,8 +862,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
             else:
                 self._messages.put_back(m, q, None if event.t_hi is None else event.t)
         dies = event.ev != "ack" and event.requeue is False
-        dies = dies and any(self._leads_on(q) for _, q in messages)
-        return {"dead": True} if dies else {}
+        return {"dead": True} if dies and any(self._leads_on(q) for _, q in messages) else {}
 
 
 def complete(events: Iterable[Event]) -> Iterator[Event]:

@@ -13,7 +13,12 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import LifecycleKey, acquires, named
+from seriatim_models.properties.blackbox.lifecycle import (
+    LifecycleKey,
+    acquires,
+    lifecycle_key,
+    named,
+)
 from seriatim_models.properties.blackbox.naming import Holder, holder, settler
 
 CALLS = SETTLES | {"recover", "qos", "consume", "cancel"}
@@ -89,7 +94,7 @@ class Prefetch(ChannelProperty[Outstanding]):
                 state.partial and event.autoack is None
             )  # its consumer began where lines were lost
             if self._counts(state, event) and not unknown:
-                state.open[LifecycleKey(event.q, event.m)] = event
+                state.open[lifecycle_key(event)] = event
             self._limit(state, event, by, tally)
 
     def _settle(self, state: Outstanding, event: Event) -> None:

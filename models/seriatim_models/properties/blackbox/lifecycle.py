@@ -103,6 +103,13 @@ class LifecycleKey(NamedTuple):
     m: str
 
 
+def lifecycle_key(event: Event) -> LifecycleKey:
+    """The lifecycle of an event's message. Made without the class's own constructor, a function in Python that takes
+    twice as long, since every property asks for nearly every event.
+    """
+    return tuple.__new__(LifecycleKey, (event.q, event.m))
+
+
 class Step(msgspec.Struct, array_like=True, gc=False):
     """One step; `pos` is its position among the events of the chunk that holds it."""
 
@@ -440,7 +447,8 @@ def named(event: Event, held: Iterable[LifecycleKey]) -> list[LifecycleKey]:
     if event.ev == "recover":
         return [k for k in held if event.q in ("", k.q)]
     if event.q:
-        return [LifecycleKey(event.q, m) for m in event.ms or ()]
+        q = event.q
+        return [tuple.__new__(LifecycleKey, (q, m)) for m in event.ms or ()]
     about = set(event.ms or ())
     return [k for k in held if k.m in about]
 

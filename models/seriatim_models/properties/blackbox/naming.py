@@ -53,7 +53,7 @@ def holder(event: Event) -> Holder:
 def settler(event: Event) -> Holder:
     """Who may settle what an event is about: its channel; without channels its connection, or else its worker."""
     if event.ch is not None:
-        return holder(event)
+        return _holder(event.conn, event.ch, event.gen)
     return _holder(event.conn) if event.conn else _holder(name=event.proc)
 
 
@@ -68,8 +68,16 @@ class ConsumerKey(NamedTuple):
         return f"{self.by} {self.ctag}" if self.by.ch is not None else str(self.by)
 
 
+@lru_cache(4096)
+def _of_channel(conn: str, ch: int, gen: int | None, ctag: str) -> ConsumerKey:
+    """The same object for the same names, as with `_holder`."""
+    return ConsumerKey(_holder(conn, ch, gen), ctag)
+
+
 def consumer(event: Event) -> ConsumerKey:
     """The consumer that an event is about."""
+    if event.ch is not None:
+        return _of_channel(event.conn, event.ch, event.gen, event.ctag)
     return ConsumerKey(holder(event), event.ctag)
 
 

@@ -28,7 +28,13 @@ from seriatim_models.properties.base import Finding, ProfileValue
 from seriatim_models.properties.blackbox.aggregation import AggregationState, SequentialProperty
 from seriatim_models.properties.blackbox.channels import CaseCounts
 from seriatim_models.properties.blackbox.doubts import Doubts
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleKey, acquires, named
+from seriatim_models.properties.blackbox.lifecycle import (
+    ACQUIRES,
+    LifecycleKey,
+    acquires,
+    lifecycle_key,
+    named,
+)
 from seriatim_models.properties.blackbox.naming import (
     ENDS,
     ConsumerKey,
@@ -298,12 +304,13 @@ class _LatenessPass:
         by = holder(event)
         if event.ev == "deliver" or event.lvl not in ("", "api"):
             s.seen[by] = max(s.seen.get(by, 0), event.dtag or 0)
-        key = LifecycleKey(event.q, event.m)
-        name = LimitKey(event.q, by, None if event.scope == "channel" else event.ctag)
+        key = lifecycle_key(event)
+        ctag = None if event.scope == "channel" else event.ctag
+        name: LimitKey = tuple.__new__(LimitKey, (event.q, by, ctag))
         returned = self._forget(key)
         if returned:
             # Something else could have been given instead, on the channel where it was certainly back.
-            self.s.tested += not returned.unsure and holder(event) == returned.by
+            self.s.tested += not returned.unsure and by == returned.by
             self._judge(returned, event)
         counts = event.ev == "deliver" and not event.autoack
         limit = self._limit(name)

@@ -19,6 +19,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     holders,
+    lifecycle_key,
     may_drop,
     named,
 )
@@ -229,7 +230,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             if idle.unread.pop(event.m, None) is None:
                 at_rest.handed_early(idle.early, event.m)
             if event.ev == "deliver" and not event.autoack:
-                state.held.setdefault(by, {})[LifecycleKey(event.q, event.m)] = name
+                state.held.setdefault(by, {})[lifecycle_key(event)] = name
                 waiter = idle.consumers.get(name)
                 if waiter is not None:
                     waiter.holds += 1

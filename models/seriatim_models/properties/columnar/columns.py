@@ -168,7 +168,7 @@ class Columns:
             self.irregular = self.irregular or "an upper bound, a position or a priority"
         elif e.part is not None or e.key is not None or e.dead or e.nolocal:
             self.irregular = self.irregular or "parts of a queue, deaths or consumers that select"
-        elif may_refuse(e, None):
+        elif e.nolocal is None and e.ev == "deliver" and may_refuse(e, None):
             self.irregular = self.irregular or "a consumer of which no line is recorded"
 
     @property
