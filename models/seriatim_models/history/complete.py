@@ -104,7 +104,7 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     """What is implied and the recorder left empty; and how often a message was given, if it counted less, and whose
     worker settled it for another one of its connection.
     """
-    left: dict[str, Any] = {}
+    left = {}
     for name, value in implied.items():
         if value is not None:
             held = getattr(event, name)
