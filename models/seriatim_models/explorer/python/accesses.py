@@ -270,6 +270,8 @@ class _Library:
     in_order: Callable[..., Any]
     call: Callable[..., Any]
     """`calls.call`."""
+    observed_class: Callable[[Any], Any]
+    """`hooks.observed_class`."""
     today: Callable[..., Any]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import collections
+import builtins
 import functools
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,26 @@ def caller(level: int = 1) -> types.FrameType | None:
                 return frame
         frame = frame.f_back
     return None
+
+
+_OURS = str(HARNESS)
+
+
+def passed_on(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)` from a frame that is of the program's module, for what asks its caller for that.
+
+    `type` does, `enum`, `typing` and `namedtuple`, which make something that says which module it is of.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    name = "__main__" if frame is None else frame.f_globals.get("__name__", "__main__")
+    space = {"__name__": name, "__builtins__": builtins}
+    return types.FunctionType(_called.__code__, space)(function, args, kwargs)
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return function(*args, **kwargs)
 
 
 def site_of_caller() -> int:
@@ -67,11 +88,3 @@ def _is_category(message: Any, category: Any) -> bool:
     if isinstance(message, Warning) or category is None:
         return True
     return isinstance(category, type) and issubclass(category, Warning)
-
-
-def namedtuple(typename: str, field_names: Any, **options: Any) -> Any:
-    """`collections.namedtuple` in the module that calls it."""
-    frame = caller()
-    if options.get("module") is None and frame is not None:
-        options["module"] = frame.f_globals.get("__name__")
-    return collections.namedtuple(typename, field_names, **options)

@@ -169,6 +169,7 @@ def call(function: Any, site: int, /, *args: Any, **kwargs: Any) -> Any:
             if twin is not None:
                 return twin(*given, **kwargs)
             _unobserved(ex, code, given, kwargs, site)
+            function, args, kwargs = callers.passed_on, (function, args, kwargs), {}
         result = function(*args, **kwargs)
         if type(result) is types.CoroutineType:
             ex.coroutines.append((result, site))
@@ -374,7 +375,7 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
     """A function of C, or a method of an object of C."""
     special = _special.get(function)
     if special is not None:
-        return special(site, *args, **kwargs)
+        return _specially(special, function, site, args, kwargs)
     if function in LOOKING:
         return function(*args, **kwargs)
     owner = function.__self__
@@ -384,6 +385,8 @@ def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: in
         return function(_in_context, owner, args[0], site, *args[1:], **kwargs)
     if owner is None or type(owner) is types.ModuleType:
         return _call_function(ex, function, args, kwargs, site)
+    if owner is type and name == "__new__":
+        return callers.passed_on(function, tuple(map(library.plain, args)), kwargs)
     if name in CLOCK and isinstance(owner, type) and issubclass(owner, datetime.date):
         return library.today(owner, name, *args, **kwargs)
     return _call_method(ex, owner, name, function, args, kwargs, site)
@@ -428,6 +431,16 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
     if function is open or (module in ("posix", "nt") and name not in NO_FILES):
         touch_files(site)  # `open` may make a file, or find none
     return result_of(ex, function(*args, **kwargs), site, objects)
+
+
+def _specially(special: Any, function: Any, site: int, args: Any, kwargs: Any) -> Any:
+    """What stands for a built-in function; that one itself says what is wrong with a call that has a wrong form."""
+    try:
+        return special(site, *args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+    return function(*args, **kwargs)
 
 
 def _in_context(
@@ -605,12 +618,18 @@ def _make_lazy(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int
 
 
 def _call_type(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
-    """`type(obj)`, `type(name, bases, attributes)` or `super(...)`."""
+    """`type(obj)`, `super(...)`, or a class that is made: `type(name, bases, attributes)`, also of a metaclass."""
     if kind is type and len(args) == 1:
         return kind_shown(ex, args[0], site)
-    if len(args) != 3:
-        return kind(*map(library.plain, args), **kwargs)
-    return class_made(ex, args[1], site, lambda: kind(*map(library.plain, args), **kwargs))
+    given = tuple(map(library.plain, args))
+    if kind is super:
+        return kind(*given, **kwargs)
+    if type(kind.__init__) is types.FunctionType and MARK not in kind.__init__.__globals__:
+        _unobserved(ex, kind.__init__, args, kwargs, site)
+    bases = args[1] if len(args) > 1 and isinstance(args[1], tuple) else ()
+    return library.observed_class(
+        class_made(ex, bases, site, lambda: callers.passed_on(kind, given, kwargs))
+    )
 
 
 def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -620,7 +639,7 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
         return HeldIteration(args[0], reversed(args[0]), site)
     if kind in LAZY:
         return _make_lazy(ex, kind, args, kwargs, site)
-    if kind in (type, super):
+    if kind is super or issubclass(kind, type):
         return _call_type(ex, kind, args, kwargs, site)
     if kind is types.ModuleType:
         return _make_module(ex, *args, **kwargs)
@@ -641,6 +660,7 @@ def _call_class(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: in
                 ex, kind, args, kwargs, site, functools.partial(_initialized, kind, twin)
             )
         _unobserved(ex, kind.__init__, args, kwargs, site)
+        return _made_of(ex, kind, args, kwargs, site, _by_program(kind))
     return _made_of(ex, kind, args, kwargs, site)
 
 
@@ -697,12 +717,22 @@ def _call_class_of_c(ex: PythonExecution, kind: Any, args: Any, kwargs: Any, sit
     return value
 
 
+def _by_program(kind: Any) -> Callable[..., Any]:
+    """A class whose objects know which module has made them: `enum.Enum("Colour", "RED")`, `TypeVar("T")`."""
+    return lambda *args, **kwargs: callers.passed_on(kind, args, kwargs)
+
+
 def _made_of(
     ex: PythonExecution, kind: Any, args: Any, kwargs: Any, site: int,
     make: Callable[..., Any] | None = None,
 ) -> Any:  # fmt: skip
     """Call a class, or what makes its objects, and name what it made."""
     before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
+    if make is None and (
+        (type(kind) is not type and type(kind).__call__ is not type.__call__)
+        or kind.__module__ == "typing"
+    ):
+        make = _by_program(kind)
     value = (make or kind)(*args, **kwargs)
     if ex.current is not None and kind_of(type(value)) in (CONTAINER, INSTANCE, OPAQUE):
         record = ex.records.get(id(value))
@@ -740,6 +770,8 @@ _callers: dict[type, Callable[..., Any]] = {
 
 
 def _getattr(site: int, obj: Any, name: str, *default: Any) -> Any:
+    if len(default) > 1:
+        return getattr(obj, name, *default)  # says what is wrong
     try:
         return get(obj, name, site)
     except AttributeError:
@@ -767,6 +799,8 @@ def _next(site: int, iterator: Any, *default: Any) -> Any:
 
 def _vars(site: int, *objects: Any) -> Any:
     if objects:
+        if len(objects) > 1 or not hasattr(objects[0], "__dict__"):
+            return vars(*objects)
         return get(objects[0], "__dict__", site)
     frame = sys._getframe(1)
     while MARK not in frame.f_globals and frame.f_back is not None:

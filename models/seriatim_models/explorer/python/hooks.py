@@ -17,6 +17,7 @@ from seriatim_models.explorer.python.accesses import (
     cell_set,
     del_,
     get,
+    library,
     made,
     now,
     record_of,
@@ -104,21 +105,37 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> An
         kind = class_made(
             ex, bases, 0, lambda: builtins.__build_class__(function, name, *bases, **keywords)
         )
+    return observed_class(kind, function)
+
+
+def observed_class(kind: Any, body: Any = None) -> Any:
+    """A class that the program has made, by a `class` statement with this body or by a call: it is observed now."""
     if not isinstance(kind, type):
         return kind  # of a metaclass that makes something else
+    ex = now.execution
     give_hash(kind)
     for special in ("__eq__", "__hash__"):
         own = vars(kind).get(special)
-        if isinstance(own, types.FunctionType) and own is not stable_hash:
+        if isinstance(own, types.FunctionType) and all(own.__globals__ is not g for g in OF_HOOKS):
             type.__setattr__(kind, special, with_lookups(own, special))
     for special, value in list(vars(kind).items()):
         if special.startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
             type.__setattr__(kind, special, _announcing(getattr(value, "__func__", value)))
     if ex is not None and HOOK in vars(kind):
         observe_hook(ex, kind)
-    if "__del__" in vars(kind) and ex is not None and program_text(function.__code__.co_filename):
+    finalizer = vars(kind).get("__del__")
+    code = getattr(finalizer if body is None else body, "__code__", None)
+    if (
+        finalizer is not None
+        and ex is not None
+        and (code is None or program_text(code.co_filename))
+    ):
         _finalizing(ex, kind)
     return kind
+
+
+OF_HOOKS = (globals(), with_lookups.__globals__)
+"""Where the special methods are at home that a class gets here."""
 
 
 FOUND_BY_THE_COLLECTOR = 1 << 14
@@ -232,3 +249,5 @@ HOOKS: dict[str, Any] = {
     }.items()
 }  # fmt: skip
 """The names under which rewritten code knows these functions."""
+
+library.observed_class = observed_class

@@ -50,8 +50,9 @@ from seriatim_models.explorer.model.guard import lifted, place
 from seriatim_models.explorer.model.operations import Thread
 from seriatim_models.explorer.python import accesses
 from seriatim_models.explorer.python.accesses import library, named, no_program, now, record_of
-from seriatim_models.explorer.python.callers import namedtuple
 from seriatim_models.explorer.python.execution import PythonExecution
+from seriatim_models.explorer.python.hooks import stable_id
+from seriatim_models.explorer.python.lifetimes import WeakReference
 from seriatim_models.explorer.python.places import (
     CONTENTS,
     INSTANCE,
@@ -694,12 +695,7 @@ def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
     real.update({name: value for name, value in changed.items() if name in real})
     space = observed_classes(module, list(own), **real)
     if module is copy:
-        kept = space["_deepcopy_dispatch"]
-        space["_deepcopy_dispatch"] = {**kept, AttributeDict: space["_deepcopy_dict"]}
-        if "_copy_dispatch" in space:
-            space["_copy_dispatch"] = {**space["_copy_dispatch"], AttributeDict: AttributeDict.copy}
-        else:  # from 3.14 on
-            space["_copy_builtin_containers"] = {*space["_copy_builtin_containers"], AttributeDict}
+        _know_ours(space)
     twins: dict[str, Any] = {}
     for name, value in own.items():
         made = space.get(name)
@@ -713,6 +709,24 @@ def _rewritten_functions(module: types.ModuleType) -> dict[str, Any]:
                 _belongs_to(value, method)
         space[name] = value
     return twins
+
+
+def _know_ours(space: dict[str, Any]) -> None:
+    """Let `copy` copy what stands for dicts and weak references, and remember by the `id` of the program."""
+    space["id"] = stable_id
+    kept = space["_deepcopy_dispatch"]
+    space["_deepcopy_dispatch"] = {**kept, AttributeDict: space["_deepcopy_dict"]}
+    if "_copy_dispatch" in space:
+        space["_deepcopy_dispatch"][WeakReference] = space["_deepcopy_atomic"]
+        space["_copy_dispatch"] = {
+            **space["_copy_dispatch"],
+            AttributeDict: AttributeDict.copy,
+            WeakReference: space["_copy_immutable"],
+        }
+    else:  # from 3.14 on
+        space["_copy_builtin_containers"] = {*space["_copy_builtin_containers"], AttributeDict}
+        for name in ("_copy_atomic_types", "_atomic_types"):
+            space[name] = {*space[name], WeakReference}
 
 
 def _belongs_to(kind: type, method: types.FunctionType) -> None:
@@ -767,7 +781,7 @@ def collections_module(ex: PythonExecution) -> types.ModuleType:
     names = ("ChainMap", "Counter", "UserDict", "UserList")
     getters = observed_containers(operator, ("itemgetter",))
     observed = observed_containers(collections, names, _itemgetter=getters["itemgetter"])
-    copy.__dict__.update(observed, namedtuple=namedtuple)
+    copy.__dict__.update(observed)
     return copy
 
 
@@ -786,8 +800,9 @@ def contextlib_module(ex: PythonExecution) -> types.ModuleType:
     return copy
 
 
-def weak_containers(ref: type) -> dict[str, Any]:
-    """The containers of `weakref`, which refer to what is in them by `ref`."""
+def weak_containers() -> dict[str, Any]:
+    """The containers of `weakref`, which refer to what is in them by `WeakReference`."""
+    ref = WeakReference
     guard = ("_IterationGuard",) if hasattr(_weakrefset, "_IterationGuard") else ()  # up to 3.13
     sets = observed_containers(_weakrefset, (*guard, "WeakSet"), ref=ref)
     names = ("KeyedRef", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary")

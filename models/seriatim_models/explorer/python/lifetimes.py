@@ -14,6 +14,7 @@ since its last announcement: who comes first decides whether the object is found
 from __future__ import annotations
 
 import _weakrefset
+import copy
 import dis
 import gc
 import inspect
@@ -39,7 +40,7 @@ RUN = "<run>"
 """The name of the place that says whether a finalizer has run."""
 STOPS = "INTRINSIC_STOPITERATION_ERROR"
 """The instruction that such a handler begins with."""
-HELPERS = (str(weakref.__file__), str(_weakrefset.__file__), str(HARNESS))
+HELPERS = (str(weakref.__file__), str(_weakrefset.__file__), str(copy.__file__), str(HARNESS))
 """Where a weak reference is made for somebody else."""
 
 
@@ -388,10 +389,10 @@ def gc_module(ex: PythonExecution) -> types.ModuleType:
             )
         return 0
 
-    copy = types.ModuleType("gc", gc.__doc__)
-    copy.__dict__.update({k: v for k, v in vars(gc).items() if not k.startswith("__")})
-    copy.__dict__.update(
+    own = types.ModuleType("gc", gc.__doc__)
+    own.__dict__.update({k: v for k, v in vars(gc).items() if not k.startswith("__")})
+    own.__dict__.update(
         collect=collect, enable=lambda: None, disable=lambda: None, freeze=lambda: None,
         unfreeze=lambda: None, set_threshold=lambda *numbers: None, set_debug=lambda flags: None,
     )  # fmt: skip
-    return copy
+    return own

@@ -59,7 +59,7 @@ class _Weakref(types.ModuleType):
 
         super().__init__("weakref", weakref.__doc__)
         self.__dict__.update({k: v for k, v in vars(weakref).items() if not k.startswith("__")})
-        self.__dict__.update(weak_containers(WeakReference))
+        self.__dict__.update(weak_containers())
         self.__dict__.update(
             ref=WeakReference, ReferenceType=WeakReference, finalize=Finalizer, proxy=proxy
         )
