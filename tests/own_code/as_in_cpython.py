@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import abc
 import collections
+import collections.abc
+import contextlib
 import copy
 import dataclasses
 import enum
+import io
+import pickle
+import sys
 import threading
 import types
 import typing
+import unittest
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -159,6 +165,61 @@ def weak_dicts_are_copied() -> None:
     assert dict(copy.copy(by_value)) == dict(copy.deepcopy(by_value)) == dict(by_value)
     keys.pop()
     assert len(by_key) == len(by_value) == len(shallow) == len(deep) == 1
+
+
+def weak_containers_are_what_they_are_otherwise() -> None:
+    both(lambda: None)
+    made: list[Any] = [
+        weakref.WeakSet(),
+        weakref.WeakKeyDictionary(),
+        weakref.WeakValueDictionary(),
+        collections.Counter(),
+        collections.ChainMap(),
+        collections.UserDict(),
+        collections.UserList(),
+    ]
+    kinds = [collections.abc.MutableSet, *[collections.abc.MutableMapping] * 5]
+    kinds.append(collections.abc.MutableSequence)
+    assert all(map(isinstance, made, kinds))
+    assert all(map(issubclass, map(type, made), kinds))
+
+
+# -- what a test puts around -------------------------------------------------------------------------------------------
+
+
+def what_is_redirected_is_the_output_of_the_program() -> None:
+    both(lambda: None)
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.stdout, sys.stderr
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        print("to out")
+        sys.stdout.write("written\n")
+        print("to err", file=sys.stderr)
+        with contextlib.redirect_stdout(err):
+            print("in between")
+    assert (sys.stdout, sys.stderr) == before
+    assert out.getvalue() == "to out\nwritten\n"
+    assert err.getvalue() == "to err\nin between\n"
+
+
+class Case(unittest.TestCase):
+    @unittest.expectedFailure
+    def fails(self) -> None:
+        both(lambda: None)
+        self.fail("it is known to")
+
+    @unittest.expectedFailure
+    def does_not_fail(self) -> None:
+        both(lambda: None)
+
+
+def read_lines(text: str) -> int:
+    return len(text.splitlines())
+
+
+def withheld_pickle_of_what_is_found_by_its_name() -> None:
+    both(lambda: None)
+    pickle.dumps(map(read_lines, ["a"]))
 
 
 # -- what errors say --------------------------------------------------------------------------------------------------

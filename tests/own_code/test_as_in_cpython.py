@@ -7,11 +7,13 @@ import inspect
 import pytest
 from tests.own_code import as_in_cpython
 
+from seriatim_models.explorer.errors import OutsideModel
+from seriatim_models.explorer.python import PythonResult
 from seriatim_models.explorer.python.execution import Search
 from seriatim_models.explorer.python.front import explored
 from seriatim_models.explorer.python.program import Target
 
-HELPERS = {"both", "said"}
+HELPERS = {"both", "said", "read_lines", "withheld_pickle_of_what_is_found_by_its_name"}
 RIGHT = [
     name
     for name, value in vars(as_in_cpython).items()
@@ -19,10 +21,25 @@ RIGHT = [
 ]
 
 
+def searched(name: str) -> PythonResult:
+    target = Target(as_in_cpython.__name__, str(as_in_cpython.__file__), name)
+    return explored(target, Search(), None, (), 60, {})
+
+
 @pytest.mark.parametrize("name", [name for name in RIGHT if name not in HELPERS])
 def test_right_functions_hold(name: str) -> None:
-    function = getattr(as_in_cpython, name)
-    function()  # as it is, without a schedule
-    target = Target(as_in_cpython.__name__, str(as_in_cpython.__file__), name)
-    result = explored(target, Search(), None, (), 60, {})
+    getattr(as_in_cpython, name)()  # as it is, without a schedule
+    result = searched(name)
     assert result.verdict == "ok", (result.why, result.traceback)
+
+
+def test_a_test_that_is_expected_to_fail_is_wrong_where_it_does_not() -> None:
+    assert searched("Case.fails").verdict == "ok"
+    result = searched("Case.does_not_fail")
+    assert result.verdict == "violated"
+    assert "was to fail, and did not" in result.why
+
+
+def test_what_pickle_does_not_find_is_refused() -> None:
+    with pytest.raises(OutsideModel, match="pickle looks"):
+        searched("withheld_pickle_of_what_is_found_by_its_name")

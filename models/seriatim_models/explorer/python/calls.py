@@ -352,8 +352,8 @@ OBSERVED_C = frozenset(
 """Modules of C whose functions look into containers, but not into attributes of objects."""
 
 
-def _unobserved_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> None:
-    """C code may read the attributes of what it is given: pickle, json."""
+def _unobserved_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
+    """C code may read the attributes of what it is given: pickle, json. Returns what to call for it."""
     thread = ex.current
     for value in (*args, *kwargs.values()):
         for element in elements(value):
@@ -364,11 +364,30 @@ def _unobserved_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, si
             ):
                 what = f"{function.__module__}.{function.__name__}"
                 if "pickle" in what:
-                    raise OutsideModel(
-                        f"{what} at {where(site)}: pickle looks a class up by its name, and finds the one outside of "
-                        "the exploration. Put a stub in its place in the test"
-                    )
+                    raise _not_found(what, site)
                 ex.opaque(thread, ex.records[id(element)], what, site)
+    return (
+        functools.partial(_pickled, function, site)
+        if function.__module__ == "_pickle"
+        else function
+    )
+
+
+def _not_found(what: str, site: int) -> OutsideModel:
+    return OutsideModel(
+        f"{what} at {where(site)}: pickle looks a class up by its name, and finds the one outside of "
+        "the exploration. Put a stub in its place in the test"
+    )
+
+
+def _pickled(function: Any, site: int, *args: Any, **kwargs: Any) -> Any:
+    """What `pickle` makes. Classes and functions of the program are not those that it finds by their names."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        if "not the same object as" not in str(error):
+            raise
+    raise _not_found(f"pickle.{function.__name__}", site)
 
 
 def _call_c(ex: PythonExecution, function: Any, args: Any, kwargs: Any, site: int) -> Any:
@@ -415,7 +434,7 @@ def _call_function(ex: PythonExecution, function: Any, args: Any, kwargs: Any, s
         of_all_threads(ex, f"sys.{name}", site)
     if module not in OBSERVED_C:
         args = tuple(map(library.plain, args))
-        _unobserved_c(ex, function, args, kwargs, site)
+        function = _unobserved_c(ex, function, args, kwargs, site)
     in_one_go(ex, (*args, *kwargs.values()), site)
     # Functions of modules other than builtins may change what they are given: heapq, bisect, random.
     changes = module != "builtins"

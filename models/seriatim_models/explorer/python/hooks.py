@@ -119,7 +119,7 @@ def observed_class(kind: Any, body: Any = None) -> Any:
         if isinstance(own, types.FunctionType) and all(own.__globals__ is not g for g in OF_HOOKS):
             type.__setattr__(kind, special, with_lookups(own, special))
     for special, value in list(vars(kind).items()):
-        if special.startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
+        if str(special).startswith("__") and _bound_by_c(getattr(value, "__func__", value)):
             type.__setattr__(kind, special, _announcing(getattr(value, "__func__", value)))
     if ex is not None and HOOK in vars(kind):
         observe_hook(ex, kind)

@@ -20,6 +20,7 @@ import _collections_abc
 import _weakrefset
 import builtins
 import collections
+import collections.abc
 import configparser
 import contextlib
 import copy
@@ -797,7 +798,50 @@ def contextlib_module(ex: PythonExecution) -> types.ModuleType:
     copy.__dict__.update(vars(contextlib))
     names = ("_BaseExitStack", "ExitStack", "AsyncExitStack")
     copy.__dict__.update(observed_containers(contextlib, names))
+    copy.__dict__.update(redirect_stdout=RedirectStdout, redirect_stderr=RedirectStderr)
     return copy
+
+
+class _RedirectStream(contextlib.AbstractContextManager[Any]):
+    """`redirect_stdout` and `redirect_stderr`, which the `sys` of the program shows as well as the real one."""
+
+    _stream = ""
+
+    def __init__(self, new_target: Any) -> None:
+        self._new_target = new_target
+        self._old_targets: list[list[tuple[Any, Any]]] = []
+
+    def __enter__(self) -> Any:
+        modules = _modules_sys()
+        self._old_targets.append([(module, getattr(module, self._stream)) for module in modules])
+        for module in modules:
+            setattr(module, self._stream, self._new_target)
+        return self._new_target
+
+    def __exit__(self, *_: object) -> None:
+        before = self._old_targets.pop()
+        for module in _modules_sys():  # the program may have imported it since
+            old = next((old for at, old in before if at is module), before[0][1])
+            setattr(module, self._stream, old)
+
+
+def _modules_sys() -> list[Any]:
+    """The real `sys`, and that of the program, if it has imported it."""
+    ex = now.execution
+    own = None if ex is None else ex.modules.get("sys")
+    return [sys] if own is None else [sys, own]
+
+
+class RedirectStdout(_RedirectStream):
+    """`contextlib.redirect_stdout`."""
+
+    _stream = "stdout"
+
+
+class RedirectStderr(_RedirectStream):
+    """`contextlib.redirect_stderr`."""
+
+    _stream = "stderr"
 
 
 def weak_containers() -> dict[str, Any]:
@@ -805,6 +849,7 @@ def weak_containers() -> dict[str, Any]:
     ref = WeakReference
     guard = ("_IterationGuard",) if hasattr(_weakrefset, "_IterationGuard") else ()  # up to 3.13
     sets = observed_containers(_weakrefset, (*guard, "WeakSet"), ref=ref)
+    collections.abc.MutableSet.register(sets["WeakSet"])  # as `weakref` does with its own
     names = ("KeyedRef", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary")
     return {**sets, **observed_containers(weakref, names, ref=ref, **sets)}
 
