@@ -1,3 +1,4 @@
+# mypy: disable-error-code="call-overload, call-arg, arg-type, operator, attr-defined, no-any-return"
 """Right programs over what CPython's own tests of the language and the library look at: each is ok or says nothing."""
 
 from __future__ import annotations
@@ -220,6 +221,38 @@ def read_lines(text: str) -> int:
 def withheld_pickle_of_what_is_found_by_its_name() -> None:
     both(lambda: None)
     pickle.dumps(map(read_lines, ["a"]))
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+class Unread(collections.abc.Sequence):
+    def __getitem__(self, at: Any) -> Any:
+        raise AssertionError(at)
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Unmeasured:
+    pass
+
+
+collections.abc.Sequence.register(Unmeasured)
+
+
+def a_pattern_asks_for_no_more_than_it_needs() -> None:
+    both(lambda: None)
+    match Unread():
+        case [_]:
+            raise AssertionError
+        case []:
+            found = True
+    assert found
+    match Unmeasured():
+        case [*_]:
+            found = False
+    assert not found
 
 
 # -- what errors say --------------------------------------------------------------------------------------------------

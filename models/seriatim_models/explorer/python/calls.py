@@ -748,7 +748,7 @@ def _made_of(
     """Call a class, or what makes its objects, and name what it made."""
     before = 0 if ex.acting is None else ex.numbers[ex.acting.tid]
     if make is None and (
-        (type(kind) is not type and type(kind).__call__ is not type.__call__)
+        (len(args) > 1 and type(kind).__call__ is not type.__call__)  # functional, of `enum`
         or kind.__module__ == "typing"
     ):
         make = _by_program(kind)

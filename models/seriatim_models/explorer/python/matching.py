@@ -21,9 +21,13 @@ def match_sequence(subject: Any, before: int, after: int, star: bool, site: int)
     by_python = kind_of(type(subject)) == INSTANCE
     if not by_python:
         read(subject, site)
+    if before == after == 0 and not star:  # `[*_]`
+        return ()
     length = library.call(len, site, subject) if by_python else len(subject)
     if length != before if after < 0 else length < before + after:
         return None
+    if before == 0 and after < 0:  # `[]`
+        return ()
     if after >= 0 and not star:  # the rest is not looked at
         places = [*range(before), *range(length - after, length)]
         return tuple(subject[k] for k in places)
