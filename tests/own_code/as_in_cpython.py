@@ -185,6 +185,18 @@ def weak_containers_are_what_they_are_otherwise() -> None:
     assert all(map(issubclass, map(type, made), kinds))
 
 
+def withheld_proxy_of_what_has_died() -> None:
+    held = [Node("a")]
+    proxy = weakref.proxy(held[0])
+    both(lambda: held[0].name)
+    held.pop()
+    try:
+        found = proxy.name
+    except ReferenceError:
+        return
+    raise AssertionError(found)
+
+
 # -- what a test puts around -------------------------------------------------------------------------------------------
 
 
@@ -226,7 +238,7 @@ def withheld_pickle_of_what_is_found_by_its_name() -> None:
 # -- patterns ---------------------------------------------------------------------------------------------------------
 
 
-class Unread(collections.abc.Sequence):
+class Unread(collections.abc.Sequence[Any]):
     def __getitem__(self, at: Any) -> Any:
         raise AssertionError(at)
 

@@ -13,7 +13,13 @@ from seriatim_models.explorer.python.execution import Search
 from seriatim_models.explorer.python.front import explored
 from seriatim_models.explorer.python.program import Target
 
-HELPERS = {"both", "said", "read_lines", "withheld_pickle_of_what_is_found_by_its_name"}
+HELPERS = {
+    "both",
+    "said",
+    "read_lines",
+    "withheld_proxy_of_what_has_died",
+    "withheld_pickle_of_what_is_found_by_its_name",
+}
 RIGHT = [
     name
     for name, value in vars(as_in_cpython).items()
@@ -43,3 +49,7 @@ def test_a_test_that_is_expected_to_fail_is_wrong_where_it_does_not() -> None:
 def test_what_pickle_does_not_find_is_refused() -> None:
     with pytest.raises(OutsideModel, match="pickle looks"):
         searched("withheld_pickle_of_what_is_found_by_its_name")
+
+
+def test_a_proxy_says_that_its_object_has_died() -> None:
+    assert searched("withheld_proxy_of_what_has_died").verdict == "inconclusive"

@@ -153,6 +153,7 @@ class Finalizer:
 def proxy(obj: Any, callback: Any = None) -> Any:
     """`weakref.proxy`: what is done by it is not seen."""
     ex = now.execution
+    follow()
     if ex is not None:
         ex.search.unseen[f"a weakref.proxy at {place(sys._getframe(1))} hides its object"] = None
     return weakref.proxy(obj)
