@@ -248,17 +248,11 @@ def _promoted(
                     strategy,
                     look is None and BOUNDS.isdisjoint(options),
                     None if seconds is None else started + seconds,
-                    {
-                        "name": target.name,
-                        **options,
-                        "on_execution": RoundObserver(search, look),
-                    },
+                    {"name": target.name, **options, "on_execution": RoundObserver(search, look)},
                 )
             except Promotion:
                 if end is not None and time.perf_counter() > end:
-                    result = _out_of_time(
-                        target, search, next(reversed(search.found), ""), strategy
-                    )
+                    result = _out_of_time(target, search, "", strategy)
                     break
             except NondeterministicProgram:
                 if not search.found:
@@ -284,6 +278,7 @@ def _promoted(
 
 def _out_of_time(target: Target, search: Search, last: str, strategy: Strategy | None) -> Result:
     """The result of a search that began again and again, each time with one more place or module, and saw no end."""
+    last = last or next(reversed(search.found), "")
     untested = (
         "no execution came to its end within seconds=0: each that was begun showed another place or module to be "
         f"observed, the last {last}"
