@@ -7,6 +7,7 @@ What is written in C can be refused in its module only; `survey` finds it where 
 
 from __future__ import annotations
 
+import _thread
 import bdb
 import builtins
 import importlib
@@ -88,11 +89,13 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
     (time, "perf_counter", "world.now()"),
     (time, "perf_counter_ns", "world.now()"),
     *((os, name, PROCESS) for name in (
-        "wait", "waitpid", "system", "fork", "posix_spawn", "kill", "killpg", "_exit", "abort")),
+        "wait", "wait3", "wait4", "waitid", "waitpid", "system", "fork", "forkpty", "posix_spawn", "posix_spawnp",
+        "execv", "execve", "kill", "killpg", "_exit", "abort")),
     *((os, name, NETWORK) for name in ("pipe", "pipe2", "eventfd", "mkfifo", "openpty")),
     *((signal, name, SIGNAL) for name in (
         "signal", "alarm", "setitimer", "raise_signal", "pause", "sigwait", "sigwaitinfo", "sigtimedwait",
-        "pthread_kill", "set_wakeup_fd")),
+        "pthread_kill", "pidfd_send_signal", "set_wakeup_fd")),
+    (_thread, "interrupt_main", SIGNAL),
     *((pool, name, POOL) for name in ("Pool", "ThreadPool")),
     (pool.Pool, "__init__", POOL),
     (socketserver.BaseServer, "__init__", NETWORK),
@@ -112,6 +115,18 @@ INSTEAD: tuple[tuple[Any, str, str], ...] = (
         "__init__", "accept", "connect", "recv", "recv_into", "recvfrom", "send", "sendall", "sendto")),
     (builtins, "input", INPUT),
 )  # fmt: skip
+
+_leave = os._exit
+
+
+def _not_twice() -> None:
+    """End a process that an explored program has forked all the same, by C: it would explore and fork, too."""
+    if inside():
+        _leave(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_not_twice)
 
 HARNESS = Path(__file__).resolve().parent.parent
 """Frames of files below are the explorer's own."""

@@ -7,6 +7,7 @@ the user's code: so they have the steps, and the mistakes, of the version that r
 
 from __future__ import annotations
 
+import _thread
 import ast
 import contextvars
 import datetime
@@ -433,7 +434,8 @@ def thread_module(ex: PythonExecution) -> types.ModuleType:
     module.__dict__.update(
         allocate_lock=Lock, allocate=Lock, LockType=Lock, lock=Lock, RLock=RLock, get_ident=get_ident,
         start_new_thread=start_new_thread, start_new=start_new_thread, error=RuntimeError, _local=ThreadLocal,
-        TIMEOUT_MAX=primitives.TIMEOUT_MAX, get_native_id=get_ident,
+        TIMEOUT_MAX=primitives.TIMEOUT_MAX, get_native_id=get_ident, interrupt_main=_thread.interrupt_main,
+        exit=_thread.exit, exit_thread=_thread.exit,
     )  # fmt: skip
     return module
 
