@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import _thread
+import _threading_local
 import asyncio
 import collections
 import copy
@@ -171,6 +173,42 @@ def attributes_are_made_of_variables() -> None:
     made = FromVariables(1, 2)
     assert sorted(vars(made)) == ["first", "last", "second"]
     both(lambda: made.last)
+
+
+def local_in_python_is_of_each_thread() -> None:
+    local, seen = _threading_local.local(), []
+    local.x = 1
+
+    def look() -> None:
+        seen.append(hasattr(local, "x"))
+        local.x = 2
+
+    both(look)
+    assert seen == [False, False]
+    assert local.x == 1
+
+
+class Named(threading.local):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def arguments_of_a_local_are_of_its_class() -> None:
+    both(lambda: None)
+    assert Named("a").name == "a"
+    said = ""
+    try:
+        threading.local("a")  # type: ignore[call-arg]
+    except TypeError as error:
+        said = str(error)
+    assert said == "Initialization arguments are not supported"
+
+
+def threads_in_c_are_counted() -> None:
+    counted: list[int] = []
+    both(lambda: counted.append(_thread._count()))
+    assert set(counted) <= {1, 2}
+    assert _thread._count() == _thread.stack_size() == 0
 
 
 class Case(unittest.TestCase):

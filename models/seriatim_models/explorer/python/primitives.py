@@ -803,6 +803,8 @@ class ThreadLocal:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make it; a subclass's `__init__` runs in every thread that uses it."""
+        if (args or kwargs) and cls.__init__ is object.__init__:
+            raise TypeError("Initialization arguments are not supported")
         made = super().__new__(cls)
         object.__setattr__(made, "_of", {})
         object.__setattr__(made, "_arguments", (args, kwargs))

@@ -46,6 +46,7 @@ from seriatim_models.explorer.python.rewrite import MODULE_TOKEN
 from seriatim_models.explorer.python.threads import (
     observed_classes,
     thread_module,
+    threading_local_module,
     threading_module,
     time_module,
 )
@@ -542,6 +543,7 @@ def atexit_module(ex: PythonExecution) -> types.ModuleType:
 PROVIDED: dict[str, Callable[[PythonExecution], types.ModuleType]] = {
     "threading": threading_module,
     "_thread": thread_module,
+    "_threading_local": threading_local_module,
     "_queue": queue_module,
     "time": time_module,
     "random": random_module,

@@ -435,8 +435,16 @@ def thread_module(ex: PythonExecution) -> types.ModuleType:
         allocate_lock=Lock, allocate=Lock, LockType=Lock, lock=Lock, RLock=RLock, get_ident=get_ident,
         start_new_thread=start_new_thread, start_new=start_new_thread, error=RuntimeError, _local=ThreadLocal,
         TIMEOUT_MAX=primitives.TIMEOUT_MAX, get_native_id=get_ident, interrupt_main=_thread.interrupt_main,
-        exit=_thread.exit, exit_thread=_thread.exit,
+        exit=_thread.exit, exit_thread=_thread.exit, stack_size=OWN["stack_size"],
+        _count=lambda: len(enumerate_()) - 1,
     )  # fmt: skip
+    return module
+
+
+def threading_local_module(ex: PythonExecution) -> types.ModuleType:
+    """`_threading_local` for one execution: its own `local` would take all threads for one."""
+    module = types.ModuleType("_threading_local", ThreadLocal.__doc__)
+    module.__dict__.update(local=ThreadLocal, __all__=["local"])
     return module
 
 
