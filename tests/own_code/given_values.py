@@ -164,3 +164,8 @@ def one_object_twice(first: Racy, second: list[Racy]) -> None:
 def not_copied(value: Itself) -> None:
     both()
     assert value.n == 0  # type: ignore[attr-defined]
+
+
+def anything(value: object) -> None:
+    both()
+    assert repr(value)

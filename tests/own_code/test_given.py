@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import collections
+import datetime
+import fractions
 import functools
 import queue
+import random
+import re
 import threading
 import time
+import types
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +89,19 @@ def test_a_right_test_knows_what_it_is_given(
 ) -> None:
     result = check(test, given=given)
     assert result.verdict == "ok", result.why
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        collections.Counter("ab"), collections.OrderedDict(a=1), collections.ChainMap({}), collections.UserDict(a=1),
+        collections.defaultdict(list, a=[1]), fractions.Fraction(1, 2), datetime.datetime(2020, 1, 1), random.Random(1),
+        uuid.UUID(int=1), re.compile("a"), types.SimpleNamespace(a=Racy), frozenset([Racy]), {Color.RED: {Racy}},
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_an_object_of_the_library_can_be_given(value: object) -> None:
+    assert check(given_values.anything, given={"value": value}).verdict == "ok"
 
 
 def test_what_is_not_copied_is_not_changed() -> None:
