@@ -14,12 +14,16 @@ from rich.console import Console
 from seriatim_models.history import read_history
 from seriatim_models.matrix.cells import PairProgram
 from seriatim_models.matrix.plan import plan_universe
+from seriatim_models.pipeline.audit.ingest import ingest
+from seriatim_models.pipeline.audit.inline import Inline
+from seriatim_models.pipeline.audit.runs import plan
 from seriatim_workshop.bench import (
     exploring,
     growing,
     histories,
     matrix_time,
     oracle,
+    pipelines,
     profile,
     show,
     whole_audit,
@@ -241,3 +245,12 @@ def test_whole_audits_are_measured(kind: str, capsys: pytest.CaptureFixture[str]
     assert re.fullmatch(
         rf"{kind}, 2,000 events: .* us .*, peak \d+ MB; .* ok.*\n", capsys.readouterr().out
     )
+
+
+def test_the_peers_count_what_the_pipeline_counts(tmp_path: Path) -> None:
+    """The bench ends in an error if they do not, as it did once priorities were in the history."""
+    files = pipelines.history(tmp_path / "history", 20_000)
+    ingest(Inline(), plan([tmp_path / "history"]), tmp_path / "kept")
+    _, _, counted = pipelines.apart(sys.executable, pipelines.PLAIN, files)
+    assert counted[1] == 3
+    assert counted == pipelines.one_process(tmp_path / "kept", ["P4"])

@@ -126,6 +126,7 @@ def _audit(world: World) -> Callable[..., SimpleNamespace]:
         out: str | None,
         *spark: object,
         alone: bool,
+        jobs: int,
     ) -> SimpleNamespace:
         if missing := [path for path in paths if not Path(path).exists()]:
             raise HistoryError(f"{missing[0]}: cannot be read: no such file or folder")

@@ -59,6 +59,7 @@ def test_lines_left_out_are_counted_and_some_shown(world: Any, run: Any, recordi
         (["audit", "nowhere.jsonl"], "nowhere.jsonl: cannot be read: no such file or folder"),
         (["audit", ".", "--profile", "ani"], "there is no profile 'ani'; did you mean 'any'?"),
         (["audit", ".", "--out", "there"], "--out keeps what Spark prepared"),
+        (["audit", ".", "--engine", "spark", "--jobs", "2"], "--jobs is for --engine local"),
         (["audit", ".", "--engine", "hadoop"], "'hadoop' is not one of"),
     ],
 )

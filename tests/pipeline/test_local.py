@@ -354,10 +354,35 @@ def test_a_run_that_is_over_takes_no_memory(
         end(runs, run)
 
     monkeypatch.setattr(engine._Runs, "end", counted)
+    monkeypatch.setattr(engine, "_by_columns", lambda *_: None)
     report = audit_paths(paths)
     assert open_ == [1] * 20
     assert len(report.findings) == 20 * len(BLACKBOX)
     assert len(report.runs) == 20
+
+
+def test_of_several_runs_each_is_judged_by_columns_that_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others go row by row; the report is the same as if all did."""
+    paths = [two_events(tmp_path / f"{n}.jsonl", f"r{n}") for n in range(4)]
+    paths[1].write_bytes(paths[1].read_bytes() + b"half a li\n")
+    by_row: list[str] = []
+    end = engine._Runs.end
+
+    def noted(runs: engine._Runs, run: str) -> None:
+        by_row.append(run)
+        end(runs, run)
+
+    monkeypatch.setattr(engine._Runs, "end", noted)
+    seen: list[int] = []
+    report = audit_paths(paths, on_events=seen.append)
+    assert by_row == ["r1"]
+    assert seen == sorted(seen)
+    assert adds_up(report)
+    monkeypatch.setattr(engine, "_by_columns", lambda *_: None)
+    assert audit_paths(paths) == report
+    assert by_row == ["r1", "r0", "r1", "r2", "r3"]
 
 
 def test_a_run_that_a_later_recording_names_on_its_lines_is_judged_with_those(

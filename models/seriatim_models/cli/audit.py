@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,9 +14,11 @@ from seriatim_models.cli.console import Outputs, ProgressCallback, ProgressDispl
 from seriatim_models.cli.options import (
     ENGINES,
     HELP,
+    JOBS,
     PROFILE_HELP,
     lines,
     master_option,
+    number_option,
     outputs,
     profile_option,
     property_option,
@@ -82,6 +85,12 @@ from seriatim_models.report.text import write
     "and tables of verdicts, witnesses and statistics as Parquet.",
 )
 @master_option("Spark: the cluster")
+@number_option(
+    "--jobs",
+    "Processes that share the properties of one long recording of JSON lines "
+    "[dim](as many as there are processors)[/].",
+    JOBS,
+)
 @click.option(
     "--shrink",
     metavar="FILE",
@@ -97,6 +106,7 @@ def audit(
     engine: str,
     out: str | None,
     master: str | None,
+    jobs: int | None,
     shrink: str | None,
     verbose: bool,
     json: str | None,
@@ -112,12 +122,16 @@ def audit(
         check_folder(out)
     if master is not None and engine != "spark":
         raise UsageError("--master names a Spark cluster: it needs --engine spark")
+    if jobs is not None and engine == "spark":
+        raise UsageError("--jobs is for --engine local; how many Spark has is in its own files")
     report = new_report(*(["pyspark"] if engine == "spark" else []))
     report.sentences.update({p.id: p.sentence for p in chosen.properties})
     begun = time.monotonic()
     before = stamps(paths)
     with ProgressDisplay(1, "audits").running() as work, work.item(f"audit on {engine}") as shown:
-        report.audits.append(run_audit(paths, chosen, engine, out, master, events_shown(shown)))
+        report.audits.append(
+            run_audit(paths, chosen, engine, out, master, events_shown(shown), jobs)
+        )
         if html is not None:
             add_drawings(report.audits[0], chosen, before)
     report.seconds = time.monotonic() - begun
@@ -203,6 +217,7 @@ def run_audit(
     out: str | None,
     master: str | None = None,
     on_events: Callable[[int], None] | None = None,
+    jobs: int | None = None,
 ) -> AuditRun:
     """Audit the recordings and gather the findings, and the consistency with every profile of a system.
 
@@ -215,7 +230,16 @@ def run_audit(
     compared = () if profile.id == "reference" else tuple(SYSTEMS.values())
     judges = forms((profile, *compared))
     try:
-        audited = pipeline.audit_paths(paths, engine, judges, out, master, on_events, alone=True)
+        audited = pipeline.audit_paths(
+            paths,
+            engine,
+            judges,
+            out,
+            master,
+            on_events,
+            alone=True,
+            jobs=jobs or os.cpu_count() or 1,
+        )
     except (OSError, HistoryError, pipeline.PipelineError) as error:
         raise UsageError(sentence_of(error)) from error
     by_run: dict[str, list[Finding]] = {}

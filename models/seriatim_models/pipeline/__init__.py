@@ -25,6 +25,7 @@ def audit_paths(
     master: str | None = None,
     on_events: Callable[[int], None] | None = None,
     alone: bool = False,
+    jobs: int = 1,
 ) -> AuditReport:
     """Judge the histories in files and folders by properties, each run on its own.
 
@@ -33,6 +34,8 @@ def audit_paths(
     temporary. `master` is Spark's (see `session`).
     `on_events` is called now and then by the local engine, with how many events it has read.
     `alone`: this process does nothing else, so pyarrow need not know pandas in it (`spared_imports`).
+    `jobs`: processes of the local engine, which share the properties of one long recording of JSON lines. They are
+    spawned: a script that asks for several has its own work behind ``if __name__ == "__main__"``.
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.
@@ -46,7 +49,7 @@ def audit_paths(
     if engine == "local":
         from seriatim_models.pipeline.audit.local import audit
 
-        return audit(planned, chosen, on_events, alone)
+        return audit(planned, chosen, on_events, alone, jobs)
     from seriatim_models.pipeline.session import require
 
     require()

@@ -1,17 +1,20 @@
 """The local engine: one process, memory that grows with the summaries and not with the history.
 
-A clean file of lines is judged by the columnar evaluator (`seriatim_models.properties.columnar`), Parquet that is
-taken in by columns (`columns`) by the tasks that Spark runs, and all else row by row (`run_fold`), with the same
-findings. Without numpy and pyarrow, which the extra `audit` brings, all is judged row by row.
+A run that is one clean file of lines is judged by the columnar evaluator (`seriatim_models.properties.columnar`), a
+long one by several processes (`side_by_side`); Parquet that is taken in by columns (`columns`) by the tasks that Spark
+runs, and all else row by row (`run_fold`), with the same findings. Without numpy and pyarrow, which the extra `audit`
+brings, all is judged row by row.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected
@@ -20,7 +23,7 @@ from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
-from seriatim_models.pipeline.audit.runs import FileCount, Plan, read
+from seriatim_models.pipeline.audit.runs import FileCount, Plan, RunPlan, read
 from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
@@ -28,31 +31,43 @@ from seriatim_models.properties.base import AnyProperty, Finding
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
 
+class _JudgedRun(NamedTuple):
+    """A run that was judged by columns."""
+
+    findings: list[Finding]
+    statistics: found.RunStatistics
+    file: FileCount
+
+
 def _by_columns(
-    plan: Plan, properties: Sequence[AnyProperty], on_events: Callable[[int], None] | None
-) -> found.AuditReport | None:
-    """The same report by the columnar evaluator, for one clean file of one run; None for all else."""
-    if find_spec("numpy") is None:
+    planned: RunPlan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None,
+    jobs: int,
+) -> _JudgedRun | None:
+    """What a run comes to by the columnar evaluator, if it is one clean file; None for all else."""
+    [*sources] = [s for parts in planned.recorders for s in parts]
+    if len(sources) != 1 or find_spec("numpy") is None:
         return None
+    from seriatim_models.pipeline.audit.side_by_side import shares
     from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_file
 
-    [*sources] = [s for run in plan.runs for parts in run.recorders for s in parts]
-    if len(sources) != 1:
-        return None
-    stamp = fingerprint(sources[0].path)
+    path = sources[0].path
+    stamp = fingerprint(path)
     try:
         # Who completed his events himself has the last word; the columnar evaluator always completes.
-        if Reader(sources[0].path).header.params.get("complete") is True:
+        if Reader(path).header.params.get("complete") is True:
             return None
-        judged = judge_file(sources[0].path, properties, plan.runs[0].run, on_events)
+        with shares(properties, jobs, os.stat(path).st_size) as elsewhere:
+            judged = judge_file(path, properties, planned.run, on_events, elsewhere)
     except (NotColumnar, HistoryError):
         return None  # the row-based way says which line, and what becomes of the rest
-    if fingerprint(sources[0].path) != stamp:
+    if fingerprint(path) != stamp:
         return None  # changed while it was read: the row-based way says what becomes of it
-    run = found.RunStatistics(plan.runs[0].run)
+    run = found.RunStatistics(planned.run)
     found.count(run, Counter(judged.by_event), GAP)
     file = FileCount(
-        source=sources[0].path,
+        source=path,
         lines=judged.events + judged.header,
         header=judged.header,
         blank=0,
@@ -62,7 +77,7 @@ def _by_columns(
     findings = [
         found.annotated(p, f, run) for p, f in zip(properties, judged.findings, strict=True)
     ]
-    return found.report("local", plan, findings, plan.refused, [run], [file])
+    return _JudgedRun(findings, run, file)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -104,19 +119,20 @@ def audit(
     properties: Sequence[AnyProperty],
     on_events: Callable[[int], None] | None = None,
     alone: bool = False,
+    jobs: int = 1,
 ) -> found.AuditReport:
-    """Judge every run of the plan; `on_events` is called now and then with how many events have been read, and `alone`
-    says that this process does nothing else.
+    """Judge every run of the plan; `on_events` is called now and then with how many events have been read, `alone`
+    says that this process does nothing else, and `jobs` how many may judge a run.
 
     Raises `HistoryError`.
     """
-    report = _by_columns(plan, properties, on_events) or _by_chunks(plan, properties, alone)
+    report = _by_chunks(plan, properties, alone)
     if report is not None:
         return report
     try:
-        return _row_by_row(plan, _Runs(properties, on_events, closes=True))
+        return _row_by_row(plan, _Runs(properties, on_events, jobs, closes=True))
     except NamedAgainError:
-        return _row_by_row(plan, _Runs(properties, on_events, closes=False))
+        return _row_by_row(plan, _Runs(properties, on_events, jobs, closes=False))
 
 
 class NamedAgainError(Exception):
@@ -130,14 +146,16 @@ class _Runs:
         self,
         properties: Sequence[AnyProperty],
         on_events: Callable[[int], None] | None,
+        jobs: int,
         *,
         closes: bool,
     ) -> None:
         """`closes`: a run is judged behind the last recording whose header names it, and then takes no memory."""
         self.properties = properties
-        self.on_events = on_events
+        self.jobs = jobs
         self.closes = closes
         self.taken = 0
+        self._on_events = on_events
         self.open: dict[str, RunFold] = {}
         self.waiting: dict[str, list[Event]] = {}
         """By run: events not taken yet."""
@@ -161,8 +179,23 @@ class _Runs:
             self.open[run].take(waiting)
             self.waiting[run] = []
             self.taken += BATCH
-            if self.on_events is not None:
-                self.on_events(self.taken)
+            self.read(0)
+
+    def read(self, more: int) -> None:
+        """Tell that so many events more were read than are `taken`."""
+        if self._on_events is not None:
+            self._on_events(self.taken + more)
+
+    def judged(self, planned: RunPlan) -> FileCount | None:
+        """Judge a planned run by columns, if that is possible, and nothing of it was met yet; returns what was read."""
+        if not self.closes or planned.run in self.open or planned.run in self.findings:
+            return None
+        by_columns = _by_columns(planned, self.properties, self.read, self.jobs)
+        if by_columns is None:
+            return None
+        self.findings[planned.run], self.statistics[planned.run], file = by_columns
+        self.taken += file.events
+        return file
 
     def end(self, run: str) -> None:
         """Judge a run."""
@@ -176,6 +209,10 @@ def _row_by_row(plan: Plan, runs: _Runs) -> found.AuditReport:
     rejected: Counter[str] = Counter()
     files: list[FileCount] = []
     for planned in plan.runs:
+        by_columns = runs.judged(planned)
+        if by_columns is not None:
+            files.append(by_columns)
+            continue
         runs.begin(planned.run)
         for item in read(planned):
             if isinstance(item, Rejected):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import attrgetter, ge, gt
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -39,7 +39,7 @@ from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Columns
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter
 from seriatim_models.properties.columnar.rows import rows_of_events
-from seriatim_models.properties.columnar.second_look import SecondLook
+from seriatim_models.properties.columnar.second_look import SecondLook, encoded
 
 BLOCK = 2**18
 """Bytes of lines decoded at a time: so few events that they are still in the processor's cache while each property
@@ -166,19 +166,49 @@ class Judged(msgspec.Struct):
     header: int
     """Lines of header: none or one."""
     nbytes: int
-    """Bytes of the columns and of the pre-filter."""
+    """See `Share`."""
     by_event: dict[str, int]
     shortened: list[str]
-    """Ids that were not judged event by event throughout: a pre-filter, a check or the absence of any case decided."""
+    """See `Share`."""
 
 
-class _Evaluation:
+class Share(msgspec.Struct, tag=True):
+    """What some of the properties come to."""
+
+    findings: list[Finding]
+    """In the order of these properties."""
+    nbytes: int
+    """Bytes of the columns and of the pre-filter."""
+    shortened: list[str]
+    """Ids of those that were not judged event by event throughout: a pre-filter, a check or the absence of any case
+    decided."""
+
+
+class Elsewhere(Protocol):
+    """Other processes, each of which judges by a share of the properties."""
+
+    shares: Sequence[Sequence[int]]
+    """The numbers of their properties."""
+
+    def take(self, block: bytes) -> None:
+        """Send the next completed events, `encoded`."""
+
+    def end(self) -> None:
+        """Say that those were all."""
+
+    def judged(self) -> list[Share]:
+        """What each share comes to, after the end."""
+
+
+class Evaluation:
     """The judging of one history by some properties: one pass over it, and a second one if that is needed."""
 
     def __init__(self, properties: Sequence[AnyProperty], again: SecondLook) -> None:
         self.properties = properties
         self.findings: dict[int, Finding] = {}
         """By number of the property: what is decided."""
+        self.n = 0
+        """Events so far."""
         self.columns = Columns()
         self.prefilter = Prefilter()
         self.by_event: Counter[str] = Counter()
@@ -196,10 +226,8 @@ class _Evaluation:
         self._folded = Fold([p for n, p in numbered.items() if n not in taken], first=True)
         self._folded_numbers = [n for n in numbered if n not in taken]
 
-    def first_pass(self, blocks: Iterable[list[Event]]) -> list[str]:
-        """Read all blocks. Returns the ids of the properties that need no judging event by event throughout."""
-        for block in blocks:
-            self._take(block)
+    def _first_pass(self) -> list[str]:
+        """Judge what was taken. Returns the ids of the properties that need no judging event by event throughout."""
         self.findings |= {n: Finding.of(p.id, 0) for n, p in self._without_case.items()}
         self.findings |= zip(self._folded_numbers, self._folded.finish(), strict=True)
         if not self.columns.irregular:
@@ -210,16 +238,19 @@ class _Evaluation:
         decided = {*self.findings, *self._prefiltered}
         return [p.id for n, p in enumerate(self.properties) if n in decided]
 
-    def _take(self, block: list[Event]) -> None:
+    def take(self, block: Sequence[Event], raw: bytes = b"") -> None:
+        """Add completed events, which follow those before; `raw` are the same ones `encoded`, if somebody did that."""
         names = Counter([e.ev for e in block])
         self.by_event.update(names)
         of = None
         if self._prefiltered:
-            of = rows_of_events(enumerate(block, self.columns.n), self.prefilter.holders)
+            of = rows_of_events(enumerate(block, self.n), self.prefilter.holders)
             self.prefilter.take(*of)
         if self._again is not None:
-            self._again.keep(self.columns.n, block, of)
-        self.columns.feed(block)
+            self._again.keep(self.n, raw or encoded(block), of)
+        self.n += len(block)
+        if self._checks:
+            self.columns.feed(block)
         rare = [e for e in block if e.ev not in _COMMON]
         for n, p in list(self._without_case.items()):
             case = p.case_events
@@ -229,11 +260,13 @@ class _Evaluation:
                 del self._without_case[n]
         self._folded.take(block)
 
-    def finish(self) -> list[Finding]:
-        """Every property's finding, after the first pass."""
+    def finish(self) -> Share:
+        """Every property's finding on what was taken."""
+        shortened = self._first_pass()
         if self._again is not None:
             self._second_pass(self._again)
-        return [self.findings[n] for n in range(len(self.properties))]
+        findings = [self.findings[n] for n in range(len(self.properties))]
+        return Share(findings, self.columns.nbytes + self.prefilter.nbytes, shortened)
 
     def _second_pass(self, again: SecondLook) -> None:
         """Judge event by event what could not be decided."""
@@ -253,9 +286,9 @@ class _Evaluation:
         self.findings |= {n: messages.finish() for n, messages in irregular.items()}
 
 
-def _has_case(case: CaseEvents, events: list[Event]) -> bool:
+def _has_case(case: CaseEvents, events: Sequence[Event]) -> bool:
     """Whether an event counts. Few events have the fields of one that does, which is seen without a call for each."""
-    having = events if not case.fields else []
+    having = list(events) if not case.fields else []
     for name in case.fields:
         values, default = map(attrgetter(name), events), _DEFAULTS[name]
         having += [e for e, value in zip(events, values, strict=True) if value != default]
@@ -269,9 +302,10 @@ _DEFAULTS = msgspec.structs.asdict(Event(i=0, ev=""))
 def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX) -> list[Finding]:
     """Every property's finding on completed events held in memory, in the order given."""
     with SecondLook() as again:
-        evaluation = _Evaluation(properties, again)
-        evaluation.first_pass(_blocks_of(events))
-        return evaluation.finish()
+        evaluation = Evaluation(properties, again)
+        for block in _blocks_of(events):
+            evaluation.take(block)
+        return evaluation.finish().findings
 
 
 def judge_file(
@@ -279,6 +313,7 @@ def judge_file(
     properties: Sequence[AnyProperty] = BLACKBOX,
     run: str = "",
     on_events: Callable[[int], None] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Judged:
     """Every property's finding on a file; `run` is its name if it gives none.
 
@@ -287,34 +322,38 @@ def judge_file(
     Raises `NotColumnar` for a file that is not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
     one that cannot be read, or where there is no room for the second look.
     """
+    others = [] if elsewhere is None else [list(share) for share in elsewhere.shares]
+    here = [n for n in range(len(properties)) if not any(n in share for share in others)]
     try:
         with SecondLook() as again:
-            evaluation = _Evaluation(properties, again)
-            read = blocks(path, run)
-            if on_events is not None:
-                read = _reporting(read, evaluation, on_events)
-            shortened = evaluation.first_pass(read)
-            findings = evaluation.finish()
+            evaluation = Evaluation([properties[n] for n in here], again)
+            for block in blocks(path, run):
+                raw = b""
+                if elsewhere is not None:
+                    raw = encoded(block)
+                    elsewhere.take(raw)
+                evaluation.take(block, raw)
+                if on_events is not None:
+                    on_events(evaluation.n)
+            if elsewhere is not None:
+                elsewhere.end()
+            shares = [evaluation.finish(), *([] if elsewhere is None else elsewhere.judged())]
     except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
     reader = Reader(path, run=run)
+    found = {
+        n: finding
+        for numbers, share in zip([here, *others], shares, strict=True)
+        for n, finding in zip(numbers, share.findings, strict=True)
+    }
     return Judged(
-        findings=[_named(finding, reader.header) for finding in findings],
-        events=evaluation.columns.n,
+        findings=[_named(found[n], reader.header) for n in range(len(properties))],
+        events=evaluation.n,
         header=reader.n_header,
-        nbytes=evaluation.columns.nbytes + evaluation.prefilter.nbytes,
+        nbytes=sum(share.nbytes for share in shares),
         by_event=dict(evaluation.by_event),
-        shortened=shortened,
+        shortened=[id for share in shares for id in share.shortened],
     )
-
-
-def _reporting(
-    read: Iterable[list[Event]], evaluation: _Evaluation, on_events: Callable[[int], None]
-) -> Iterator[list[Event]]:
-    """The blocks of a file; once each is taken in, the number of events so far is reported."""
-    for block in read:
-        yield block
-        on_events(evaluation.columns.n)
 
 
 def _named(finding: Finding, header: Header) -> Finding:

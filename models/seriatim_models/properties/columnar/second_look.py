@@ -20,8 +20,18 @@ from seriatim_models.properties.columnar.rows import BatchRows, Hashes
 IN_MEMORY = 2**24
 """Bytes that are held before there is a file."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Event]).decode
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Event])
+
+
+def encoded(events: Sequence[Event]) -> bytes:
+    """Completed events on their way into a file or to another process; see `decoded`."""
+    return _encoder.encode(events)
+
+
+def decoded(raw: bytes) -> list[Event]:
+    """The events that were `encoded`."""
+    return _decoder.decode(raw)
 
 
 class _Block(NamedTuple):
@@ -45,13 +55,14 @@ class SecondLook:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def keep(self, begin: int, events: Sequence[Event], of: BatchRows | None) -> None:
-        """Keep the next events, of which the first has the place `begin`, and what their rows say of which messages.
+    def keep(self, begin: int, events: bytes, of: BatchRows | None) -> None:
+        """Keep the next events, `encoded`, of which the first has the place `begin`, and what their rows say of which
+        messages.
 
         Raises `OSError` where there is no room.
         """
         general = [] if of is None else of.general
-        parts = [_encode(events), _encode([event for _, event in general])]
+        parts = [events, encoded([event for _, event in general])]
         parts.append(np.array([place - begin for place, _ in general], np.int64).tobytes())
         parts += [] if of is None else [of.rows.n.tobytes(), of.rows.message.tobytes()]
         bounds = [self._file.seek(0, 2)]
@@ -63,7 +74,7 @@ class SecondLook:
     def blocks(self) -> Iterator[list[Event]]:
         """All events."""
         for block in self._blocks:
-            yield _decode(self._read(*block.bounds[:2]))
+            yield decoded(self._read(*block.bounds[:2]))
 
     def about(self, messages: Hashes) -> Iterator[list[tuple[int, Event]]]:
         """The events that name one of these messages, which are sorted, and those that concern no one, each with its
@@ -77,9 +88,9 @@ class SecondLook:
             )
             places = np.frombuffer(at, np.int64) + begin
             if not len(named):
-                yield list(zip(places.tolist(), _decode(general), strict=True))
+                yield list(zip(places.tolist(), decoded(general), strict=True))
                 continue
-            events = _decode(self._read(*of))
+            events = decoded(self._read(*of))
             yield [(k, events[k - begin]) for k in np.union1d(named, places).tolist()]
 
     def _read(self, begin: int, end: int) -> bytes:
