@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import random
 import subprocess
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -22,6 +25,7 @@ from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.synthetic import generate
 from seriatim_models.properties.base import Finding, Property, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .conftest import DATA, spoiled
 
@@ -385,6 +389,59 @@ def test_of_several_runs_each_is_judged_by_columns_that_can_be(
     assert by_row == ["r1", "r0", "r1", "r2", "r3"]
 
 
+@pytest.mark.parametrize("fault", ["", "loses", "doubles"])
+@pytest.mark.parametrize("spoilt", ["", "header", "index", "stamp", "line"])
+def test_parts_of_one_recorder_are_judged_by_columns(
+    fault: str, spoilt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one file is; and row by row where the second is not like the first, or does not follow it."""
+    lines = [json.loads(e) for e in map(msgspec.json.encode, SimulatedBroker(5, 200, fault=fault).run())]  # fmt: skip
+    header = {"schema": "qh/1", "run": "r", "rec": "a", "lvl": "api"}
+    half = len(lines) // 2
+    later = [{**header, "broker": "b"} if spoilt == "header" else header, *lines[half:]]
+    if spoilt in ("index", "stamp"):
+        later[1] = {**later[1], **({"i": 1} if spoilt == "index" else {"t": -1})}
+    parts = [
+        events(tmp_path / "a.jsonl", header, *lines[:half]),
+        events(tmp_path / "b.jsonl", *later, *([[]] if spoilt == "line" else [])),
+    ]
+    by_columns: list[bool] = []
+    judged = engine._by_columns
+
+    def noted(*given: object) -> object:
+        found = judged(*given)  # type: ignore[arg-type]
+        by_columns.append(found is not None)
+        return found
+
+    monkeypatch.setattr(engine, "_by_columns", noted)
+    report = audit_paths(parts)
+    assert by_columns == [not spoilt]
+    assert adds_up(report)
+    monkeypatch.setattr(engine, "_by_columns", lambda *_: None)
+    assert audit_paths(parts) == report
+
+
+def test_lines_that_their_recorder_completed_are_judged_by_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `generate` writes as JSON lines, with one violation of each kind; nothing is completed again."""
+    generate.generate(tmp_path, 3000, queues=5, format="jsonl")
+    by_row: list[str] = []
+    end = engine._Runs.end
+
+    def noted(runs: engine._Runs, run: str) -> None:
+        by_row.append(run)
+        end(runs, run)
+
+    monkeypatch.setattr(engine._Runs, "end", noted)
+    report = audit_paths([tmp_path])
+    assert report.verdict is Verdict.VIOLATED
+    assert by_row == []
+    monkeypatch.setattr(engine, "_by_columns", lambda *_: None)
+    assert audit_paths([tmp_path]) == report
+    assert by_row == ["synthetic"]
+
+
 def test_a_run_that_a_later_recording_names_on_its_lines_is_judged_with_those(
     tmp_path: Path,
 ) -> None:
@@ -397,3 +454,62 @@ def test_a_run_that_a_later_recording_names_on_its_lines_is_judged_with_those(
     assert {f.subject for f in report.findings if f.verdict is Verdict.VIOLATED} == {"a"}
     assert [r.events for r in report.runs] == [3, 2]
     assert adds_up(report)
+
+
+def _spoilt(folder: Path, seed: int) -> list[Path]:
+    """A recording in up to three files of one or several recorders, with lines that are lost, cut or doubled."""
+    choose = random.Random(seed)
+    fault = choose.choice(["", *FAULTS])
+    lines = [json.loads(msgspec.json.encode(e)) for e in SimulatedBroker(seed, 150, fault=fault).run()]  # fmt: skip
+    recorders = choose.choice([1, 1, 2, 3])
+    made: list[list[dict[str, object]]] = [[] for _ in range(recorders)]
+    for line in lines:
+        of = made[zlib.crc32(f"{seed}{line.get('conn')}{line.get('proc')}".encode()) % recorders]
+        of.append({**line, "i": len(of) + 1})
+    paths = []
+    for n, of in enumerate(made):
+        header: dict[str, object] = {
+            "schema": "qh/1",
+            "run": "r",
+            "rec": f"rec{n}",
+            "lvl": "api",
+            "clk": "made",
+        }
+        if choose.random() < 0.2:
+            header["params"] = {"unrecorded": ["consume"]}
+        text = [json.dumps(line) for line in of]
+        for _ in range(choose.choice([0, 0, 1, 3]) if len(text) > 9 else 0):
+            at = choose.randrange(len(text))
+            cut = text[at : at + 1]
+            text[at : at + 1] = choose.choice([[], cut * 2, [line[:-9] for line in cut]])
+        path = folder / f"{n}.jsonl"
+        path.write_text("".join(f"{line}\n" for line in [json.dumps(header), *text]))
+        paths.append(path)
+    return paths
+
+
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 150), marks=pytest.mark.slow)])
+def test_spoilt_recordings_of_several_recorders_are_judged_as_row_by_row(
+    seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_columns: list[str] = []
+    findings = engine._ColumnFold.findings
+
+    def noted(fold: engine._ColumnFold) -> list[Finding]:
+        by_columns.append(fold.statistics.run)
+        return findings(fold)
+
+    monkeypatch.setattr(engine._ColumnFold, "findings", noted)
+    monkeypatch.setattr(engine, "BATCH", 50)
+    verdicts: Counter[Verdict] = Counter()
+    for seed in seeds:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        paths = _spoilt(folder, seed)
+        report = audit_paths(paths)
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "find_spec", lambda _: None)
+            assert audit_paths(paths) == report, seed
+        verdicts[report.verdict] += 1
+    assert len(verdicts) > 1
+    assert len(seeds) // 2 < len(by_columns) < len(seeds)

@@ -24,7 +24,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.columnar import evaluator, second_look
 from seriatim_models.properties.columnar.columns import Columns
-from seriatim_models.properties.columnar.evaluator import NotColumnar, blocks, judge, judge_file
+from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_files
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
@@ -149,7 +149,7 @@ def test_the_columnar_evaluator_agrees_on_the_recordings(name: str, tmp_path: Pa
     for suffix in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
         path = tmp_path / f"{name}{suffix}"
         write_history(path, recorded.events, recorded.header)
-        found = judge_file(path)
+        found = judge_files([path])
         assert found.findings == expected
         assert found.events == len(events)
         assert found.nbytes < 120 * len(events)
@@ -172,7 +172,7 @@ def test_a_file_with_a_fault_is_judged_as_the_row_based_form_judges_it(
     path = tmp_path / "h.jsonl"
     write_history(path, SimulatedBroker(5, 200, fault=fault).run(), Header(run="r", lvl="api"))
     events = list(complete(read_history(path).events))
-    assert judge_file(path).findings == row_based(events)
+    assert judge_files([path]).findings == row_based(events)
 
 
 @pytest.mark.parametrize("held", [1, second_look.IN_MEMORY])
@@ -192,7 +192,7 @@ def test_what_is_looked_at_again_is_neither_read_nor_completed_again(
 
     monkeypatch.setattr(second_look, "IN_MEMORY", held)
     monkeypatch.setattr(evaluator, "Completion", Counted)
-    found = judge_file(path)
+    found = judge_files([path])
     assert any(f.verdict is Verdict.VIOLATED for f in found.findings)
     assert found.findings == row_based(events)
     assert len(completed) == len(events)
@@ -210,7 +210,7 @@ def test_a_file_is_judged_row_by_row_where_there_is_no_room_for_a_second_look(
 
     monkeypatch.setattr(second_look.SecondLook, "keep", full)
     with pytest.raises(HistoryError, match="No space left"):
-        judge_file(path)
+        judge_files([path])
     assert audit_paths([path]).findings == expected
 
 
@@ -228,7 +228,7 @@ def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Pa
     write_history(path, SimulatedBroker(5, 20).run(), Header(run="r", lvl="api"))
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(NotColumnar, match=r"h\.jsonl"):
-        judge_file(path)
+        judge_files([path])
 
 
 def test_a_line_without_end_is_not_read_by_columns(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_line_without_end_is_not_read_by_columns(tmp_path: Path) -> None:
     path.touch()
     os.truncate(path, 40 * 2**20)
     with pytest.raises(NotColumnar, match="a line is longer than any event"):
-        list(blocks(path))
+        list(evaluator.Lines().blocks(path))
 
 
 @pytest.mark.parametrize("block", [1, 100, evaluator.BLOCK])
@@ -250,7 +250,7 @@ def test_what_falls_is_found_wherever_a_block_ends(
 
     def read(lines: list[dict[str, Any]]) -> int:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return sum(map(len, evaluator.blocks(path)))
+        return sum(map(len, evaluator.Lines().blocks(path)))
 
     assert read(rising) == 6
     for at in range(1, 6):

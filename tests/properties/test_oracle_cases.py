@@ -13,7 +13,7 @@ from seriatim_models.history.event import GAP
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox.consumers import SoleConsumer
 from seriatim_models.properties.blackbox.wakeups import NoLostWakeup
-from seriatim_models.properties.columnar.evaluator import judge_file
+from seriatim_models.properties.columnar.evaluator import judge_files
 from seriatim_models.properties.whitebox.composites import COMPOSITES
 
 from .blackbox_histories import BY_ID, Recording, check, counted, shown
@@ -352,7 +352,7 @@ def test_p15_the_meaning_may_stand_in_the_header(tmp_path: Path) -> None:
         write_history(path, r.events, Header(run="r", params={"committed": meaning}))
         read = list(read_history(path).events)
         assert BY_ID["P15"].check(read).verdict is verdict
-        [judged] = judge_file(path, [BY_ID["P15"]]).findings
+        [judged] = judge_files([path], [BY_ID["P15"]]).findings
         assert judged.verdict is verdict
 
 

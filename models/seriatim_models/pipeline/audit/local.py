@@ -1,9 +1,10 @@
-"""The local engine: one process, memory that grows with the summaries and not with the history.
+"""The local engine: one process or a few, memory that grows with the summaries and not with the history.
 
-A run that is one clean file of lines is judged by the columnar evaluator (`seriatim_models.properties.columnar`), a
-long one by several processes (`side_by_side`); Parquet that is taken in by columns (`columns`) by the tasks that Spark
-runs, and all else row by row (`run_fold`), with the same findings. Without numpy and pyarrow, which the extra `audit`
-brings, all is judged row by row.
+Clean files of lines of one recorder are read in blocks and judged by the columnar evaluator
+(`seriatim_models.properties.columnar`), long ones by several processes (`side_by_side`); what is not clean is read by
+line (`runs.read`) and judged by it. Parquet that is taken in by columns (`columns`) goes through the tasks that Spark
+runs. Without numpy and pyarrow, which the extra `audit` brings, all is judged row by row (`run_fold`), as are the runs
+of recordings that name each other's. The findings are the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +22,6 @@ from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected
 from seriatim_models.history.event import GAP
 from seriatim_models.history.lines import PARQUET, first_bytes
-from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline.audit import findings as found
 from seriatim_models.pipeline.audit.run_fold import RunFold
 from seriatim_models.pipeline.audit.runs import FileCount, Plan, RunPlan, read
@@ -28,6 +29,8 @@ from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
 
+FILES = 16
+"""Runs that are open at a time and have a temporary file each; further ones are judged row by row."""
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
 
@@ -36,7 +39,7 @@ class _JudgedRun(NamedTuple):
 
     findings: list[Finding]
     statistics: found.RunStatistics
-    file: FileCount
+    files: list[FileCount]
 
 
 def _by_columns(
@@ -45,39 +48,34 @@ def _by_columns(
     on_events: Callable[[int], None] | None,
     jobs: int,
 ) -> _JudgedRun | None:
-    """What a run comes to by the columnar evaluator, if it is one clean file; None for all else."""
-    [*sources] = [s for parts in planned.recorders for s in parts]
-    if len(sources) != 1 or find_spec("numpy") is None:
+    """What a run comes to by the columnar evaluator, if its files are clean and of one recorder; None for all else."""
+    if len(planned.recorders) != 1:
         return None
     from seriatim_models.pipeline.audit.side_by_side import shares
-    from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_file
+    from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_files
 
-    path = sources[0].path
-    stamp = fingerprint(path)
+    paths = [s.path for s in planned.recorders[0]]
+    if any(s.continues is not None for s in planned.recorders[0]):
+        return None
+    stamps = [fingerprint(path) for path in paths]
     try:
-        # Who completed his events himself has the last word; the columnar evaluator always completes.
-        if Reader(path).header.params.get("complete") is True:
-            return None
-        with shares(properties, jobs, os.stat(path).st_size) as elsewhere:
-            judged = judge_file(path, properties, planned.run, on_events, elsewhere)
-    except (NotColumnar, HistoryError):
+        nbytes = sum(os.stat(path).st_size for path in paths)
+        with shares(properties, jobs, nbytes) as elsewhere:
+            judged = judge_files(paths, properties, planned.run, on_events, elsewhere)
+    except (NotColumnar, HistoryError, OSError):
         return None  # the row-based way says which line, and what becomes of the rest
-    if fingerprint(path) != stamp:
+    if [fingerprint(path) for path in paths] != stamps:
         return None  # changed while it was read: the row-based way says what becomes of it
     run = found.RunStatistics(planned.run)
     found.count(run, Counter(judged.by_event), GAP)
-    file = FileCount(
-        source=path,
-        lines=judged.events + judged.header,
-        header=judged.header,
-        blank=0,
-        events=judged.events,
-        rejected=0,
-    )
+    files = [
+        FileCount(path, events + header, header, 0, events, 0)
+        for path, (events, header) in zip(paths, judged.files, strict=True)
+    ]
     findings = [
         found.annotated(p, f, run) for p, f in zip(properties, judged.findings, strict=True)
     ]
-    return _JudgedRun(findings, run, file)
+    return _JudgedRun(findings, run, files)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -129,14 +127,45 @@ def audit(
     report = _by_chunks(plan, properties, alone)
     if report is not None:
         return report
+    columns = find_spec("numpy") is not None
     try:
-        return _row_by_row(plan, _Runs(properties, on_events, jobs, closes=True))
-    except NamedAgainError:
-        return _row_by_row(plan, _Runs(properties, on_events, jobs, closes=False))
+        with ExitStack() as files:
+            return _one_by_one(plan, _Runs(properties, on_events, jobs, files if columns else None))
+    except NotOneByOneError:
+        return _one_by_one(plan, _Runs(properties, on_events, jobs, None, closes=False))
 
 
-class NamedAgainError(Exception):
-    """The lines of a recording are of a run that was judged when its own recordings were over."""
+class NotOneByOneError(Exception):
+    """The lines of a recording are of a run that was judged when its own recordings were over, or there is no room for
+    a second look at its events.
+    """
+
+
+class _ColumnFold:
+    """What a `RunFold` is, by the columnar evaluator."""
+
+    def __init__(self, run: str, properties: Sequence[AnyProperty], files: ExitStack) -> None:
+        from seriatim_models.properties.columnar.evaluator import Evaluation
+        from seriatim_models.properties.columnar.second_look import SecondLook
+
+        self.statistics = found.RunStatistics(run)
+        self._again = files.enter_context(SecondLook())
+        self._evaluation = Evaluation(properties, self._again)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Add completed events that follow those before. Raises `NotOneByOneError` where there is no room."""
+        found.count_events(self.statistics, events)
+        try:
+            self._evaluation.take(events)
+        except OSError as error:
+            raise NotOneByOneError from error
+
+    def findings(self) -> list[Finding]:
+        """The finding of every property; no more events may be added."""
+        evaluation = self._evaluation
+        judged = zip(evaluation.properties, evaluation.finish().findings, strict=True)
+        self._again.__exit__()
+        return [found.annotated(prop, finding, self.statistics) for prop, finding in judged]
 
 
 class _Runs:
@@ -147,16 +176,21 @@ class _Runs:
         properties: Sequence[AnyProperty],
         on_events: Callable[[int], None] | None,
         jobs: int,
+        files: ExitStack | None,
         *,
-        closes: bool,
+        closes: bool = True,
     ) -> None:
-        """`closes`: a run is judged behind the last recording whose header names it, and then takes no memory."""
+        """`closes`: a run is judged behind the last recording whose header names it, and then takes no memory.
+
+        `files`: where what is judged by columns leaves its temporary files; None if all is judged row by row.
+        """
         self.properties = properties
         self.jobs = jobs
         self.closes = closes
+        self._files = files
         self.taken = 0
         self._on_events = on_events
-        self.open: dict[str, RunFold] = {}
+        self.open: dict[str, RunFold | _ColumnFold] = {}
         self.waiting: dict[str, list[Event]] = {}
         """By run: events not taken yet."""
         self.findings: dict[str, list[Finding]] = {}
@@ -165,13 +199,18 @@ class _Runs:
     def begin(self, run: str) -> None:
         """Take in that a recording names a run."""
         if run in self.findings:
-            raise NamedAgainError
+            raise NotOneByOneError
         if run not in self.open:
-            self.open[run] = fold = RunFold(run, self.properties)
+            fold: RunFold | _ColumnFold
+            if self._files is None or len(self.open) >= FILES:
+                fold = RunFold(run, self.properties)
+            else:
+                fold = _ColumnFold(run, self.properties, self._files)
+            self.open[run] = fold
             self.waiting[run], self.statistics[run] = [], fold.statistics
 
     def take(self, run: str, event: Event) -> None:
-        """Take in a run's next event. Raises `NamedAgainError` if the run was judged."""
+        """Take in a run's next event. Raises `NotOneByOneError` if the run was judged."""
         self.begin(run)
         waiting = self.waiting[run]
         waiting.append(event)
@@ -186,16 +225,16 @@ class _Runs:
         if self._on_events is not None:
             self._on_events(self.taken + more)
 
-    def judged(self, planned: RunPlan) -> FileCount | None:
+    def judged(self, planned: RunPlan) -> list[FileCount]:
         """Judge a planned run by columns, if that is possible, and nothing of it was met yet; returns what was read."""
-        if not self.closes or planned.run in self.open or planned.run in self.findings:
-            return None
+        if self._files is None or planned.run in self.open or planned.run in self.findings:
+            return []
         by_columns = _by_columns(planned, self.properties, self.read, self.jobs)
         if by_columns is None:
-            return None
-        self.findings[planned.run], self.statistics[planned.run], file = by_columns
-        self.taken += file.events
-        return file
+            return []
+        self.findings[planned.run], self.statistics[planned.run], files = by_columns
+        self.taken += by_columns.statistics.events
+        return files
 
     def end(self, run: str) -> None:
         """Judge a run."""
@@ -204,14 +243,13 @@ class _Runs:
         self.findings[run] = fold.findings()
 
 
-def _row_by_row(plan: Plan, runs: _Runs) -> found.AuditReport:
+def _one_by_one(plan: Plan, runs: _Runs) -> found.AuditReport:
     quarantine: list[Rejected] = list(plan.refused)
     rejected: Counter[str] = Counter()
     files: list[FileCount] = []
     for planned in plan.runs:
-        by_columns = runs.judged(planned)
-        if by_columns is not None:
-            files.append(by_columns)
+        if by_columns := runs.judged(planned):
+            files += by_columns
             continue
         runs.begin(planned.run)
         for item in read(planned):

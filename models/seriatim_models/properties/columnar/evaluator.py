@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from operator import attrgetter, ge, gt
 from pathlib import Path
 from typing import Any, Protocol
@@ -56,37 +56,52 @@ class NotColumnar(ValueError):
     """The columnar evaluator does not read this file; the message says why. The row-based form does."""
 
 
-def blocks(path: str | Path, run: str = "") -> Iterator[list[Event]]:
-    """The events of a clean qh/1 file, completed, in blocks. Raises `NotColumnar` for anything out of the ordinary."""
-    path = Path(path)
-    reader = Reader(path, run=run)
-    header = reader.header
-    if header.schema != "qh/1" or first_bytes(path) == PARQUET:
-        raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
-    if unrecorded(header):
-        raise NotColumnar(f"{path}: events may be missing anywhere")
-    completion = Completion()
-    last: list[int] = []
-    newest: list[int] = []
-    """The latest index, and the latest stamp, if there was one."""
-    unstamped = False
-    with opened(path) as text:
-        if reader.n_header:
-            text.readline()
-        for events in _decoded(text, header, path):
-            indices = [e.i for e in events]
-            if not last and indices[0] > 1 and header.params.get("whole") is not True:
-                raise NotColumnar(f"{path}: begins in the middle, at index {indices[0]}")
-            if _any_pair(ge, last, indices):
-                raise NotColumnar(f"{path}: an index does not rise")
-            stamps = [e.t for e in events if e.t is not None]
-            unstamped = unstamped or len(stamps) < len(events)
-            if unstamped and (newest or stamps):
-                raise NotColumnar(f"{path}: some lines have no stamp")
-            if _any_pair(gt, newest, stamps):
-                raise NotColumnar(f"{path}: stamps fall")
-            last, newest = indices[-1:], stamps[-1:] or newest
-            yield [completion(event) for event in events]
+class Lines:
+    """Reads clean qh/1 files of one run and recorder, each of which goes on where the one before ended."""
+
+    def __init__(self, run: str = "") -> None:
+        """`run` is their name if they give none."""
+        self.run = run
+        self.header: Header | None = None
+        self._completion = Completion()
+        self._last: list[int] = []
+        self._newest: list[int] = []
+        """The latest index, and the latest stamp, if there was one."""
+        self._unstamped = False
+
+    def blocks(self, path: Path) -> Iterator[list[Event]]:
+        """The events of the next file, completed, in blocks. Raises `NotColumnar` for anything out of the ordinary."""
+        reader = Reader(path, run=self.run)
+        header = reader.header
+        if header.schema != "qh/1" or first_bytes(path) == PARQUET:
+            raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
+        if self.header not in (None, header):
+            raise NotColumnar(f"{path}: another header than that of the file before")
+        if unrecorded(header):
+            raise NotColumnar(f"{path}: events may be missing anywhere")
+        self.header = header
+        complete = header.params.get("complete") is True  # his own word on that is the last one
+        whole = complete or header.params.get("whole") is True
+        with opened(path) as text:
+            if reader.n_header:
+                text.readline()
+            for events in _decoded(text, header, path):
+                if not self._last and events[0].i > 1 and not whole:
+                    raise NotColumnar(f"{path}: begins in the middle, at index {events[0].i}")
+                self._check_order(events, path)
+                yield events if complete else [self._completion(event) for event in events]
+
+    def _check_order(self, events: Sequence[Event], path: Path) -> None:
+        indices = [e.i for e in events]
+        if _any_pair(ge, self._last, indices):
+            raise NotColumnar(f"{path}: an index does not rise")
+        stamps = [e.t for e in events if e.t is not None]
+        self._unstamped = self._unstamped or len(stamps) < len(events)
+        if self._unstamped and (self._newest or stamps):
+            raise NotColumnar(f"{path}: some lines have no stamp")
+        if _any_pair(gt, self._newest, stamps):
+            raise NotColumnar(f"{path}: stamps fall")
+        self._last, self._newest = indices[-1:], stamps[-1:] or self._newest
 
 
 def _any_pair(what: Callable[[int, int], bool], before: list[int], values: list[int]) -> bool:
@@ -162,14 +177,18 @@ class Judged(msgspec.Struct):
     """Findings in the order of the properties, and what was read."""
 
     findings: list[Finding]
-    events: int
-    header: int
-    """Lines of header: none or one."""
+    files: list[tuple[int, int]]
+    """Of each file its events, and its lines of header: none or one."""
     nbytes: int
     """See `Share`."""
     by_event: dict[str, int]
     shortened: list[str]
     """See `Share`."""
+
+    @property
+    def events(self) -> int:
+        """The events of all files."""
+        return sum(events for events, _ in self.files)
 
 
 class Share(msgspec.Struct, tag=True):
@@ -308,48 +327,55 @@ def judge(events: Sequence[Event], properties: Sequence[AnyProperty] = BLACKBOX)
         return evaluation.finish().findings
 
 
-def judge_file(
-    path: str | Path,
+def judge_files(
+    paths: Sequence[str | Path],
     properties: Sequence[AnyProperty] = BLACKBOX,
     run: str = "",
     on_events: Callable[[int], None] | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Judged:
-    """Every property's finding on a file; `run` is its name if it gives none.
+    """Every property's finding on the files of one recorder, in order; `run` is its name if they give none.
 
     `on_events` is called now and then with how many events have been read.
 
-    Raises `NotColumnar` for a file that is not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
+    Raises `NotColumnar` for files that are not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
     one that cannot be read, or where there is no room for the second look.
     """
     others = [] if elsewhere is None else [list(share) for share in elsewhere.shares]
     here = [n for n in range(len(properties)) if not any(n in share for share in others)]
+    lines, ends = Lines(run), [0]
+    path = Path(paths[0])
     try:
         with SecondLook() as again:
             evaluation = Evaluation([properties[n] for n in here], again)
-            for block in blocks(path, run):
-                raw = b""
-                if elsewhere is not None:
-                    raw = encoded(block)
-                    elsewhere.take(raw)
-                evaluation.take(block, raw)
-                if on_events is not None:
-                    on_events(evaluation.n)
+            for path in map(Path, paths):
+                for block in lines.blocks(path):
+                    raw = b""
+                    if elsewhere is not None:
+                        raw = encoded(block)
+                        elsewhere.take(raw)
+                    evaluation.take(block, raw)
+                    if on_events is not None:
+                        on_events(evaluation.n)
+                ends.append(evaluation.n)
             if elsewhere is not None:
                 elsewhere.end()
             shares = [evaluation.finish(), *([] if elsewhere is None else elsewhere.judged())]
     except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
-    reader = Reader(path, run=run)
+    header = lines.header
+    assert header is not None
     found = {
-        n: finding
+        n: _named(finding, header)
         for numbers, share in zip([here, *others], shares, strict=True)
         for n, finding in zip(numbers, share.findings, strict=True)
     }
     return Judged(
-        findings=[_named(found[n], reader.header) for n in range(len(properties))],
-        events=evaluation.n,
-        header=reader.n_header,
+        findings=[found[n] for n in range(len(properties))],
+        files=[
+            (end - begin, Reader(p, run=run).n_header)
+            for p, (begin, end) in zip(paths, pairwise(ends), strict=True)
+        ],
         nbytes=sum(share.nbytes for share in shares),
         by_event=dict(evaluation.by_event),
         shortened=[id for share in shares for id in share.shortened],
