@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -115,6 +115,16 @@ def merged(findings: Sequence[Finding]) -> Finding:
         return found
     why = open_.explanation.removesuffix(f"; {open_.decides}")
     return undecided(found, why, open_.decides)
+
+
+def of_run(
+    properties: Sequence[AnyProperty], judged: Mapping[int, Sequence[Finding]], run: RunStatistics
+) -> list[Finding]:
+    """The findings of a run as the report shows them, from those of its parts by number of the property."""
+    return [
+        annotated(p, merged(judged[n]) if n in judged else p.finish(p.begin()), run)
+        for n, p in enumerate(properties)
+    ]
 
 
 def report(

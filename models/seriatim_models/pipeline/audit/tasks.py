@@ -13,8 +13,8 @@ A run that comes as events is folded by `run_fold`, in the local engine and in a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
-from itertools import compress, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,10 +24,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seriatim_models.history import table
 from seriatim_models.history.event import GAP, Event
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.groups import (
+    BATCH,
+    GroupChecks,
+    event_batches,
+    fold_rows,
+    placed_events,
+    read_by,
+    rows_left,
+)
 from seriatim_models.pipeline.audit.metrics import Measures
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
@@ -37,22 +45,14 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.columnar.batch_columns import coded, in_order
+from seriatim_models.properties.columnar.batch_columns import in_order
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
-from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Names
-from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
-from seriatim_models.properties.columnar.connections import RegularConnections
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
-from seriatim_models.properties.columnar.queues import QueueCheck, clears
 from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
 METRICS = -1
 """Stands for the metrics where a property's number stands."""
-BATCH = 50_000
-"""Events of a chunk that are objects at a time."""
-FEW = 1000
-"""Events that are objects at a time where any one of a queue is enough."""
 FAN = 8
 """Summaries joined at a time."""
 RANGES_EACH = 3
@@ -134,12 +134,6 @@ def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
         fold.take(events)
 
 
-def event_batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
-    """Rows of chunks as events, a batch at a time."""
-    for begin in range(0, len(rows), BATCH):
-        yield list(table.events(rows.slice(begin, BATCH)))
-
-
 def combine(properties: Sequence[AnyProperty], of: Sequence[TaskRecord]) -> TaskRecord:
     """The summary of chunk ranges that follow each other, from theirs; or their metrics."""
     first = of[0]
@@ -186,118 +180,30 @@ def _judged(
     if task.scope == "message":
         yield from zip(properties, _judged_by_message(task, of), strict=True)
     elif task.scope == "connection":
-        yield from _judged_by_connection(task, properties)
+        yield from _judged_by_group(task, properties, "conn", partial(_of_connections, task))
     else:
         # A few buckets after the other: a queue's state is a window, and a thousand windows are no small state.
         apart: list[set[str] | None] = [{*few, chunks.CONTROL} for few in task.buckets]
         for buckets in apart or [None]:
             read = partial(chunks.read_chunk, buckets=buckets)
-            yield from _judged_by_queue(task, properties, read)
+            yield from _judged_by_group(task, properties, "q", read)
 
 
-def _judged_by_queue(
-    task: chunks.Partition, properties: Mapping[int, AnyProperty], read: ReadsChunk
+def _judged_by_group(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty], field: str, read: ReadsChunk
 ) -> Iterator[tuple[int, Finding]]:
-    """The findings on some queues: regular ones are cleared by columns, irregular ones judged event by event."""
-    named: dict[str, dict[int, AnyProperty]] = {}
-    for n, p in properties.items():
-        if clears(p):
-            named.setdefault(p.queue_check, {})[n] = p
-    checks: list[tuple[dict[int, AnyProperty], QueueCheck]] = [
-        (of, loaded(name)(list(of.values()))) for name, of in named.items()
-    ]
-    checked = frozenset[int]().union(*named.values())
-    cases = CaseGroups({n: p for n, p in properties.items() if n not in checked}, "q")
-    wanted = cases.fields.union(*(check.columns for _, check in checks))
-    for file in task.files if checks or cases.groups else ():
-        batch = read(file, wanted)
-        cases.take(batch)
-        for _, check in checks:
-            check.take(batch)
-    left = cases.left()
-    for of, check in checks:
-        cleared = check.finish(task.ended)
-        if cleared is not None:
-            for n, p in of.items():
-                counts = cleared.cases[p.id]
-                if any(counts) or not cleared.irregular:
-                    yield n, Finding.of(p.id, counts.tested, n_untestable=counts.untestable)
-        if cleared is None or cleared.irregular:
-            left.append(RowsLeft(None if cleared is None else {*cleared.irregular, ""}, of))
-    yield from cases.without()
-    yield from _judged_by_row(task, left, "q", lambda file: read(file, None))
-
-
-def _judged_by_connection(
-    task: chunks.Partition, properties: Mapping[int, AnyProperty]
-) -> Iterator[tuple[int, Finding]]:
-    """The findings on some connections: regular ones are cleared by columns, irregular ones judged event by event."""
-    checked = {n: p for n, p in properties.items() if p.own("channel_check")}
-    others = {n: p for n, p in properties.items() if n not in checked}
-    regular, cases = RegularConnections(checked), CaseGroups(others, "conn")
-    for file in task.files:
-        batch = _of_connections(task, file, cases.fields.union(CHANNEL_COLUMNS))
-        cases.take(batch)
-        regular.take(batch)
-    left = cases.left()
-    irregular = regular.irregular()
-    if irregular is not None:
-        yield from regular.findings()
-    if checked and (irregular is None or irregular):
-        left.append(RowsLeft(irregular, checked))
-    yield from cases.without()
-    yield from _judged_by_row(task, left, "conn", lambda file: _of_connections(task, file, None))
-
-
-class RowsLeft:
-    """Properties that judge some queues or connections event by event."""
-
-    def __init__(
-        self, names: Collection[str] | None, properties: Mapping[int, AnyProperty]
-    ) -> None:
-        """`names` are those of the queues or connections, the empty one for events of none; None for all."""
-        self.names = names
-        self.properties = properties
-        self.fold = Fold(list(properties.values()), first=True)
-
-
-def _judged_by_row(
-    task: chunks.Partition,
-    left: Sequence[RowsLeft],
-    field: str,
-    read: Callable[[str], pa.RecordBatch],
-) -> Iterator[tuple[int, Finding]]:
-    """The findings on what is left to the row-based forms, in one more reading; events are made once for all."""
-    for file in task.files if left else ():
-        fold_rows(read(file), left, field)
-    for each in left:
-        yield from zip(each.properties, finished(each.fold, task.ended), strict=True)
-
-
-def fold_rows(batch: pa.RecordBatch, left: Sequence[RowsLeft], field: str) -> None:
-    """Give each of `left` its events of the next rows; events are made once for all."""
-    batch = read_by(batch, [p for each in left for p in each.properties.values()])
-    some = np.logical_or.reduce([_of_these(each.names, field, batch) for each in left])
-    batch = in_order(batch.filter(pa.array(some)))  # mostly a few of the rows
-    wanted = [_of_these(each.names, field, batch) for each in left]
-    for begin, events in zip(range(0, len(batch), BATCH), event_batches(batch), strict=True):
-        for each, of in zip(left, wanted, strict=True):
-            each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
-
-
-def _of_these(
-    names: Collection[str] | None, field: str, batch: pa.RecordBatch
-) -> npt.NDArray[np.bool_]:
-    """Which events are of certain queues or connections, the empty name for those of none; None stands for all.
-
-    What concerns all queues is of each, whatever queue it names.
+    """The findings on some queues or connections: regular ones are cleared by columns, irregular ones judged event by
+    event in one more reading.
     """
-    if names is None:
-        return np.ones(len(batch), np.bool_)
-    named = coded(batch, field).among(*names)
-    if field == "q":
-        named |= np.asarray(pc.equal(batch["bucket"].cast(pa.string()), chunks.CONTROL))
-    return named
+    checks = GroupChecks(properties, field)
+    for file in task.files if checks.looks else ():
+        checks.take(read(file, checks.columns))
+    left = rows_left(checks.left(task.ended), properties)
+    yield from checks.findings(task.ended)
+    for file in task.files if left else ():
+        fold_rows(read(file, None), left, field)
+    for each in left:
+        yield from each.findings(task.ended)
 
 
 class ReadsChunk(Protocol):
@@ -305,68 +211,6 @@ class ReadsChunk(Protocol):
 
     def __call__(self, file: str, columns: Collection[str] | None) -> pa.RecordBatch:
         """All columns, or those of some that the file has; see `chunks.read_chunk`."""
-
-
-def finished(fold: Fold, ended: int | None) -> list[Finding]:
-    """The findings of a fold to which all of some queues or connections was given; the run ended at `ended`."""
-    if ended is not None:
-        fold.take([Event(i=-1, ev="note", t=ended)])
-    return fold.finish()
-
-
-class CaseGroups:
-    """Finds out in which queues or connections properties have a case event. Elsewhere they have no case."""
-
-    def __init__(self, properties: Mapping[int, AnyProperty], field: str) -> None:
-        """`field` is by what the properties' histories are divided: queue or connection."""
-        self._properties = properties
-        self._field = field
-        self.groups: dict[int, set[str]] = {
-            n: set() for n, p in properties.items() if p.case_events is not None
-        }
-        """By number of the property: those where one was met; the empty name is that of an event of none or of all."""
-
-    @property
-    def fields(self) -> set[str]:
-        """The columns that are looked at."""
-        found = {"i", "ev", "n", "bucket", self._field}
-        for n in self.groups:
-            case = self._properties[n].case_events
-            assert case is not None
-            found.update(case.fields)
-        return found
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Look at the next events."""
-        for n, groups in self.groups.items():
-            case = self._properties[n].case_events
-            assert case is not None
-            of = pc.is_in(batch["ev"], pa.array(sorted(case.names)))
-            there = [batch[f].is_valid() for f in case.fields if f in batch.schema.names]
-            if case.fields:
-                of = pc.and_(of, reduce(pc.or_, there, pa.array(np.zeros(len(batch), np.bool_))))
-            chosen = batch.filter(of)
-            while len(chosen) and "" not in groups:
-                some, chosen = chosen.slice(0, FEW), chosen.slice(FEW)
-                met = {getattr(e, self._field) for e in table.events(some) if case.matches(e)}
-                groups |= met
-                if met and self._field in chosen.schema.names:
-                    known = pc.is_in(chosen[self._field].cast(pa.string()), pa.array(sorted(met)))
-                    chosen = chosen.filter(pc.invert(known))
-
-    def left(self) -> list[RowsLeft]:
-        """What is to be judged event by event: in all queues or connections, or where there are case events."""
-        by_names: dict[frozenset[str] | None, dict[int, AnyProperty]] = {}
-        for n, p in self._properties.items():
-            groups = self.groups.get(n)
-            if groups is None or groups:
-                names = None if groups is None or "" in groups else frozenset({*groups, ""})
-                by_names.setdefault(names, {})[n] = p
-        return [RowsLeft(names, of) for names, of in by_names.items()]
-
-    def without(self) -> Iterator[tuple[int, Finding]]:
-        """The findings of those that have no case anywhere."""
-        return ((n, Finding.of(self._properties[n].id, 0)) for n, g in self.groups.items() if not g)
 
 
 def _of_connections(
@@ -386,15 +230,6 @@ def _of_connections(
     mine: npt.NDArray[np.bool_] = parts[codes] == task.part
     nowhere = pc.and_(pc.equal(batch["ev"], "expire"), pa.array(codes == len(part)))
     return batch.filter(pc.or_(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)), nowhere))
-
-
-def read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
-    """The events that one of the properties reads."""
-    ev, lvl = coded(batch, "ev"), coded(batch, "lvl")
-    wanted = np.zeros(len(batch), np.bool_)
-    for names, levels in {(p.reads, p.levels) for p in properties}:
-        wanted |= (ev.among(*names) | (not names)) & (lvl.among(*levels) | (not levels))
-    return batch.filter(pa.array(wanted))
 
 
 def _judged_by_message(
@@ -432,13 +267,8 @@ def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tup
         given, mine = _rows_of(task, file, Names())
         # The general ones as well: they may be shown, and were made of some columns only.
         general = np.array([place for place, _ in given.general], np.int64)
-        if not len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
-            continue
-        batch = chunks.read_chunk(file)
-        chosen = in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), wanted))))
-        for begin in range(0, len(chosen), BATCH):
-            some = chosen.slice(begin, BATCH)
-            yield from zip(some["n"].to_pylist(), table.events(some), strict=True)
+        if len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
+            yield from placed_events(chunks.read_chunk(file), wanted)
 
 
 # A whole folder.
@@ -474,10 +304,7 @@ def audit_chunks(
             statistics[s.run] = statistics[s.run] + s
     findings = []
     for run, counted in sorted(statistics.items()):
-        judged = by_run.get(run, {})
-        for n, prop in enumerate(properties):
-            finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
-            findings.append(found.annotated(prop, finding, counted))
+        findings += found.of_run(properties, by_run.get(run, {}), counted)
     return Audited(findings, list(statistics.values()), metrics)
 
 

@@ -27,31 +27,28 @@ from seriatim_models.history import Event, table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
-from seriatim_models.pipeline.audit.tasks import (
-    CaseGroups,
+from seriatim_models.pipeline.audit.groups import (
+    GroupChecks,
     RowsLeft,
+    Wanted,
     event_batches,
     finished,
     fold_rows,
-    packed,
 )
+from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
+from seriatim_models.pipeline.audit.tasks import packed
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
 from seriatim_models.properties.columnar.batches import rows_of_batch
-from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Ints, Names, array_of
-from seriatim_models.properties.columnar.connections import COLUMNS as CHANNEL_COLUMNS
-from seriatim_models.properties.columnar.connections import ConnectionsState, RegularConnections
 from seriatim_models.properties.columnar.prefilter import (
     Prefilter,
     PrefilterState,
     places_about,
 )
-from seriatim_models.properties.columnar.queues import QueueCheck, clears
 from seriatim_models.properties.columnar.rows import Hashes, is_general, rows_of_events
 
 LENGTH = 200_000
@@ -230,7 +227,7 @@ class _IrregularFolds:
     def take(
         self,
         batch: pa.RecordBatch,
-        wanted: Mapping[tuple[int, ...], Collection[str] | None],
+        wanted: Wanted,
         properties: Mapping[int, AnyProperty],
     ) -> None:
         """Add the next events, which are the last in the history already; what is wanted only grows."""
@@ -282,49 +279,19 @@ class _Groups:
         self, properties: Mapping[int, AnyProperty], field: str, history: _History
     ) -> None:
         self._properties, self._history = properties, history
+        self._checks = GroupChecks(properties, field)
         self._rows = _IrregularFolds(history, field)
-        checked = self._checked(properties)
-        self._cases = CaseGroups({n: p for n, p in properties.items() if n not in checked}, field)
-
-    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
-        """Make the checks; returns the numbers of the properties that have one."""
-        raise NotImplementedError
-
-    def _cleared(
-        self, ended: int | None
-    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
-        """Of each check: its properties, the names that it leaves to the rows (None: all), and what it counted."""
-        raise NotImplementedError
-
-    def _check(self, batch: pa.RecordBatch) -> None:
-        raise NotImplementedError
-
-    def _give_up(self) -> None:
-        """Leave all to the rows from now on."""
-        raise NotImplementedError
 
     def take(self, batch: pa.RecordBatch, plain: pa.RecordBatch, ended: int | None) -> None:
         """Add the next events: with codes for what repeats, and without. The run ends at `ended` so far."""
-        self._check(batch)
-        self._cases.take(batch)
+        self._checks.take(batch)
         if self._history.too_often:
-            self._give_up()
-            for groups in self._cases.groups.values():
-                if groups:
-                    groups.add("")
-        self._rows.take(plain, self._wanted(ended), self._properties)
-
-    def _wanted(self, ended: int | None) -> dict[tuple[int, ...], Collection[str] | None]:
-        wanted = {key: names for key, names, _ in self._cleared(ended)}
-        for each in self._cases.left():
-            wanted |= {(n,): each.names for n in each.properties}
-        return {key: names for key, names in wanted.items() if names is None or names}
+            self._checks.give_up()
+        self._rows.take(plain, self._checks.left(ended), self._properties)
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings, several of some properties, by number of the property."""
-        for _, _, counted in self._cleared(ended):
-            yield from counted
-        yield from self._cases.without()
+        yield from self._checks.findings(ended)
         for each in self._rows.left.values():
             # The last event of a fold is one that does not belong to it, so it is given to a copy.
             of = list(each.properties.values())
@@ -337,17 +304,16 @@ class _Groups:
 
     def state(self) -> SavedGroups:
         """What is kept of the run so far."""
-        cases = {n: sorted(names) for n, names in self._cases.groups.items()}
-        return SavedGroups(self._states(), cases, self._rows.state())
-
-    def _states(self) -> list[bytes]:
-        raise NotImplementedError
+        checks = [encoded(check.state()) for _, check in self._checks.checks]
+        cases = {n: sorted(names) for n, names in self._checks.cases.groups.items()}
+        return SavedGroups(checks, cases, self._rows.state())
 
     def restore(self, saved: SavedGroups, path: Path, remedy: str) -> None:
         """Go on where another one was that had this state."""
-        self._restore(saved.checks, path, remedy)
+        for (_, check), raw in zip(self._checks.checks, saved.checks, strict=True):
+            check.restore(decoded(path, raw, check.state_type, remedy))
         for n, names in saved.cases.items():
-            self._cases.groups[n] = set(names)
+            self._checks.cases.groups[n] = set(names)
         for key, rows in saved.rows:
             left = RowsLeft(
                 None if rows.names is None else set(rows.names),
@@ -358,89 +324,6 @@ class _Groups:
                 for n, raw in zip(key, rows.summaries, strict=True)
             ]
             self._rows.left[tuple(key)] = left
-
-    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
-        raise NotImplementedError
-
-
-class _Queues(_Groups):
-    """What is judged by queue."""
-
-    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
-        named: dict[str, dict[int, AnyProperty]] = {}
-        for n, p in properties.items():
-            if clears(p):
-                named.setdefault(p.queue_check, {})[n] = p
-        self._checks: list[tuple[dict[int, AnyProperty], QueueCheck]] = [
-            (of, loaded(name)(list(of.values()))) for name, of in named.items()
-        ]
-        return set().union(*named.values())
-
-    def _check(self, batch: pa.RecordBatch) -> None:
-        for _, check in self._checks:
-            check.take(_some(batch, check.columns))
-
-    def _give_up(self) -> None:
-        for _, check in self._checks:
-            check.lost = True
-
-    def _cleared(
-        self, ended: int | None
-    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
-        for of, check in self._checks:
-            cleared = check.finish(ended)
-            if cleared is None:
-                yield tuple(of), None, []
-                continue
-            counted = []
-            for n, p in of.items():
-                counts = cleared.cases[p.id]
-                if any(counts) or not cleared.irregular:
-                    finding = Finding.of(p.id, counts.tested, n_untestable=counts.untestable)
-                    counted.append((n, finding))
-            yield tuple(of), {*cleared.irregular, ""} if cleared.irregular else (), counted
-
-    def _states(self) -> list[bytes]:
-        return [encoded(check.state()) for _, check in self._checks]
-
-    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
-        for (_, check), raw in zip(self._checks, states, strict=True):
-            check.restore(decoded(path, raw, check.state_type, remedy))
-
-
-class _Connections(_Groups):
-    """What is judged by connection."""
-
-    def _checked(self, properties: Mapping[int, AnyProperty]) -> set[int]:
-        of = {n: p for n, p in properties.items() if p.own("channel_check")}
-        self._numbers, self._regular = tuple(of), RegularConnections(of)
-        return set(of)
-
-    def _check(self, batch: pa.RecordBatch) -> None:
-        self._regular.take(_some(batch, CHANNEL_COLUMNS))
-
-    def _give_up(self) -> None:
-        self._regular.lost = True
-
-    def _cleared(
-        self, ended: int | None
-    ) -> Iterator[tuple[tuple[int, ...], Collection[str] | None, list[tuple[int, Finding]]]]:
-        if self._numbers:
-            irregular = self._regular.irregular()
-            counted = [] if irregular is None else list(self._regular.findings())
-            yield self._numbers, irregular, counted
-
-    def _states(self) -> list[bytes]:
-        return [encoded(self._regular.state())]
-
-    def _restore(self, states: Sequence[bytes], path: Path, remedy: str) -> None:
-        (raw,) = states
-        self._regular.restore(decoded(path, raw, ConnectionsState, remedy))
-
-
-def _some(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-    """Those of some columns that are there: what is not looked at need not be filtered."""
-    return batch.select([name for name in names if name in batch.schema.names])
 
 
 class RunColumns:
@@ -460,8 +343,8 @@ class RunColumns:
         self.ended: int | None = None
         self._messages = _MessageColumns(of.get("message", {}), self.history)
         self._groups: tuple[_Groups, ...] = (
-            _Queues(of.get("queue", {}), "q", self.history),
-            _Connections(of.get("connection", {}), "conn", self.history),
+            _Groups(of.get("queue", {}), "q", self.history),
+            _Groups(of.get("connection", {}), "conn", self.history),
         )
         self._whole_numbers = list(of.get("run", {}))
         self._whole = RowsLeft(None, of.get("run", {}))
@@ -506,11 +389,7 @@ class RunColumns:
         for group in self._groups:
             for n, finding in group.findings(self.ended):
                 judged.setdefault(n, []).append(finding)
-        out = []
-        for n, prop in enumerate(self._all):
-            finding = found.merged(judged[n]) if n in judged else prop.finish(prop.begin())
-            out.append(found.annotated(prop, finding, self.statistics))
-        return out
+        return found.of_run(self._all, judged, self.statistics)
 
     def events(self) -> Iterator[list[Event]]:
         """All events from the beginning, a batch at a time."""

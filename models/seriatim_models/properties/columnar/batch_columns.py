@@ -37,7 +37,8 @@ class Coded(NamedTuple):
 
     def among(self, *words: object) -> Bools:
         """Return for each row whether its value is one of these."""
-        found: Bools = np.array([v in words for v in self.values], np.bool_)[self.codes]
+        wanted = frozenset(words)
+        found: Bools = np.array([v in wanted for v in self.values], np.bool_).take(self.codes)
         return found
 
 
@@ -50,7 +51,10 @@ def coded(batch: pa.RecordBatch, name: str) -> Coded:
         return Coded(np.zeros(len(found), np.int64), [null])
     encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
     values = encoded.dictionary.to_pylist()
-    codes: Ints = np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), len(values)))
+    indices = encoded.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), len(values))
+    codes: Ints = np.asarray(indices).astype(np.int64, copy=False)
     if null in values:
         codes = np.where(codes == len(values), values.index(null), codes)
     return Coded(codes, [*values, null])

@@ -17,7 +17,7 @@ What is held of a run are the deliveries and publishes that are still open, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seriatim_models.history.event import EXACT, GAP, SETTLES, UNKNOWN_GEN
-from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.columnar.batch_columns import (
@@ -40,6 +40,7 @@ from seriatim_models.properties.columnar.batch_columns import (
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names, array_of
+from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
 from seriatim_models.properties.columnar.rows import Hashes, Smalls, mixed, text_hashes
 
 COLUMNS = (
@@ -197,7 +198,12 @@ class ConnectionsState(msgspec.Struct):
 
 
 class RegularConnections:
-    """Clears regular connections for some properties of channels, given a run's batches in order."""
+    """Clears regular connections for some properties of channels, given a run's batches in order: a `QueueCheck`."""
+
+    columns: Collection[str] = COLUMNS
+    # Any: as `QueueCheck` has it
+    state_type: Any = ConnectionsState
+    spreads = False
 
     def __init__(self, properties: Mapping[int, AnyProperty]) -> None:
         self.holders: Names[Holder] = Names()
@@ -425,14 +431,14 @@ class RegularConnections:
             return None
         return {name for name, k in self._conns.code.items() if self._wrong[k]}
 
-    def findings(self) -> Sequence[tuple[int, Finding]]:
-        """What the cleared connections come to, by number of the property."""
+    def finish(self, ended: int | None) -> ClearedQueues | None:
+        """What is cleared: all connections but the irregular ones, and their cases; None if nothing is."""
+        irregular = self.irregular()
+        if irregular is None:
+            return None
         good = ~self._wrong
-        return [
-            (n, Finding.of(p.id, int(tested[good].sum()), n_untestable=int(open_[good].sum())))
-            for n, p in self._properties.items()
-            for tested, open_ in (self._cases[n],)
-        ]
+        counts = {n: Counts(*of[:, good].sum(axis=1).tolist()) for n, of in self._cases.items()}
+        return ClearedQueues(irregular, {self._properties[n].id: c for n, c in counts.items()})
 
 
 _CALLS = frozenset({"consume", "cancel", "qos", "ch_close"})

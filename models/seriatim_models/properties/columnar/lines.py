@@ -46,6 +46,7 @@ class RegularLines:
     )  # fmt: skip
 
     state_type = LinesState
+    spreads = False
 
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
         self._queues: Names[str] = Names()

@@ -95,6 +95,8 @@ class QueueCheck(Protocol):
     # Any: each check knows the type of its own
     state_type: Any
     """The type of its state."""
+    spreads: bool
+    """Whether a queue may be irregular because another one is."""
     lost: bool
     """Nothing is cleared."""
 
@@ -129,6 +131,7 @@ class RegularQueues:
 
     columns = COLUMNS
     state_type = QueuesState
+    spreads = True
 
     def __init__(self, properties: Sequence[AnyProperty]) -> None:
         bounds = [p.within for p in properties if isinstance(p, NoLostWakeup)]
@@ -167,7 +170,9 @@ class RegularQueues:
     def _advance(self, batch: pa.RecordBatch, kind: Ints, t: Ints) -> None:
         """Give each queue its rows: by whole arrays where it is plain, and else one after the other."""
         q_codes, q_names = coded(batch, "q")
-        queues = [self._queues.setdefault(q, OpenQueue()) if q else None for q in q_names]
+        # A batch may have codes of queues of which it has no row.
+        there = np.bincount(q_codes, minlength=len(q_names)).tolist()
+        queues = [self._queue(q) if q and n else None for q, n in zip(q_names, there, strict=True)]
         of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
         by = holder_numbers(of_holders, self._holders)
         tags, pubs = coded(batch, "ctag"), coded(batch, "pub")
@@ -195,6 +200,11 @@ class RegularQueues:
         if len(left):
             rest = rows.only(left)
             self._loop(rest, names.take(pa.array(rest.message)).to_pylist(), queues)
+
+    def _queue(self, name: str) -> OpenQueue:
+        if (queue := self._queues.get(name)) is None:
+            queue = self._queues[name] = OpenQueue()
+        return queue
 
     def _begun(self, batch: pa.RecordBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints]:
         """The kinds, where who consumes after he was given something is irregular; and the credit of who consumes."""
