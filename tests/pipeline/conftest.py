@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from seriatim_models.history import Event, iter_history
+from seriatim_models.pipeline import AuditReport, audit_paths
+from seriatim_models.pipeline.audit import local as engine
+from seriatim_models.pipeline.audit.findings import JudgedRun
+from seriatim_models.properties.base import AnyProperty
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -83,3 +87,29 @@ def spark(spark_log: Path) -> Iterator[Any]:
         running = session()
     yield running
     running.stop()
+
+
+def by_rows(
+    paths: Sequence[Path], properties: Sequence[AnyProperty | str] | None = None
+) -> AuditReport:
+    """The report of the local engine without any columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "find_spec", lambda _: None)
+        return audit_paths(paths, properties=properties)
+
+
+def in_one_pass(
+    paths: Sequence[Path], properties: Sequence[AnyProperty | str] | None = None
+) -> AuditReport | None:
+    """The report of the local engine if all runs are judged in one pass, and None if one is not."""
+    judged, all_of = engine._of_parquet, [True]
+
+    def noted(*given: Any) -> JudgedRun | None:
+        one = judged(*given)
+        all_of.append(one is not None)
+        return one
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_of_parquet", noted)
+        report = audit_paths(paths, properties=properties)
+    return report if all(all_of) else None

@@ -14,11 +14,10 @@ import pytest
 from seriatim_models.history import Event, HistoryError, read_history, write_history
 from seriatim_models.history.header import Header
 from seriatim_models.pipeline import PipelineError, audit_paths
-from seriatim_models.pipeline.audit import local as engine
 from seriatim_models.pipeline.audit import tables
 from seriatim_models.pipeline.audit.runs import plan
 
-from .conftest import DATA, first_events
+from .conftest import DATA, by_rows, first_events
 from .test_spark import pytestmark as pytestmark
 from .test_spark import same
 
@@ -155,9 +154,7 @@ def test_complete_histories_are_taken_by_columns_and_judged_the_same(
 
     made = generate(tmp_path / "in", 6000, queues=5, each=1, seed=3)
     by_columns = audit_paths([tmp_path / "in"])
-    with monkeypatch.context() as patched:
-        patched.setattr(engine, "_by_chunks", lambda *_: None)
-        local = audit_paths([tmp_path / "in"])
+    local = by_rows([tmp_path / "in"])
     same(by_columns, local)
     same(audit_paths([tmp_path / "in"], engine="spark"), local)
     # A file in which one row is out of place goes row by row, and that row is rejected.

@@ -27,7 +27,7 @@ from seriatim_models.properties.base import Finding, Property, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
-from .conftest import DATA, spoiled
+from .conftest import DATA, by_rows, in_one_pass, spoiled
 
 
 def events(path: Path, *objects: object) -> Path:
@@ -75,32 +75,29 @@ def test_complete_parquet_is_judged_by_columns_as_by_rows(
     for run in "ab"[: 1 + seed % 2]:
         generate.generate(tmp_path / run, 8000, queues=5, each=1, seed=seed, run=run)
     properties = PROFILES["any"].properties
-    columns = engine._by_chunks(plan([tmp_path]), properties)
+    columns = in_one_pass([tmp_path], properties)
     assert columns is not None
     assert columns == audit_paths([tmp_path], properties=properties)
-    monkeypatch.setattr(engine, "_by_chunks", lambda *_: None)
-    assert columns == audit_paths([tmp_path], properties=properties)
+    assert columns == by_rows([tmp_path], properties)
 
 
-def test_what_cannot_be_taken_by_columns_is_judged_by_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row out of place, one recorded inside a queue, a property whose state is of no type, a disk that is full."""
+def test_what_cannot_be_taken_by_columns_is_judged_by_rows(tmp_path: Path) -> None:
+    """A row out of place, one recorded inside a queue, a property whose state is of no type."""
     made = generate.generate(tmp_path, 2000, queues=2, seed=1)
     path = tmp_path / made.files[0]
     first, second, *rest = read_history(path).events
     header = read_history(path).header
     properties = PROFILES["any"].properties
 
-    def by_chunks(*events: Event) -> AuditReport | None:
+    def judged(*events: Event) -> AuditReport | None:
         write_history(path, events, header)
-        return engine._by_chunks(plan([tmp_path]), properties)
+        return in_one_pass([tmp_path], properties)
 
-    assert by_chunks(first, second, *rest) is not None
-    assert by_chunks(second, first, *rest) is None
+    assert judged(first, second, *rest) is not None
+    assert judged(second, first, *rest) is None
     assert audit_paths([tmp_path]).statistics["rejected"] == 1
     model = msgspec.structs.replace(rest[-1], lvl="model")
-    assert by_chunks(first, second, *rest[:-1], model) is None
+    assert judged(first, second, *rest[:-1], model) is None
     write_history(path, [first, second, *rest], header)
 
     class Untyped(Property[int]):
@@ -116,14 +113,8 @@ def test_what_cannot_be_taken_by_columns_is_judged_by_rows(
         def finish(self, summary: int) -> Finding:
             return Finding.of(self.id, summary)
 
-    assert engine._by_chunks(plan([tmp_path]), [Untyped()]) is None
+    assert in_one_pass([tmp_path], [Untyped()]) is None
     assert audit_paths([tmp_path], properties=[Untyped()]).findings[0].n_tested
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("seriatim_models.pipeline.audit.chunks.write_chunk", full)
-    assert by_chunks(first, second, *rest) is None
 
 
 @pytest.mark.parametrize(
@@ -273,7 +264,7 @@ def test_the_command_judges_parquet_without_pandas(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_path: Path) -> None:
     from seriatim_models.history import Rejected
-    from seriatim_models.pipeline.audit.runs import Placed, plan, read
+    from seriatim_models.pipeline.audit.runs import Placed, read
 
     path = events(tmp_path / "h.jsonl", *({"i": i, "t": i, "ev": "note"} for i in range(9000)))
     for paths, named in (([tmp_path], False), ([path], True)):
@@ -294,7 +285,7 @@ def test_a_file_that_changes_while_it_is_read_stands_as_far_as_it_was_read(tmp_p
 
 
 def test_an_event_of_another_clock_keeps_its_place_and_loses_its_times(tmp_path: Path) -> None:
-    from seriatim_models.pipeline.audit.runs import Placed, plan, read
+    from seriatim_models.pipeline.audit.runs import Placed, read
 
     def note(i: int, **more: object) -> dict[str, object]:
         return {"i": i, "t": 10 + i, "t_lo": i, "ev": "note", **more}
@@ -507,9 +498,7 @@ def test_spoilt_recordings_of_several_recorders_are_judged_as_row_by_row(
         folder.mkdir()
         paths = _spoilt(folder, seed)
         report = audit_paths(paths)
-        with monkeypatch.context() as patched:
-            patched.setattr(engine, "find_spec", lambda _: None)
-            assert audit_paths(paths) == report, seed
+        assert by_rows(paths) == report, seed
         verdicts[report.verdict] += 1
     assert len(verdicts) > 1
     assert len(seeds) // 2 < len(by_columns) < len(seeds)

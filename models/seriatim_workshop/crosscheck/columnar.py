@@ -6,9 +6,9 @@ A history is one of a right or a faulty simulated system; into every second one 
 of each kind in turn. Then a few events are dropped, doubled, swapped, or given another flag, holder, message, tag or
 time, or a field that makes a case of a rare property; in every seventh history some clients use auto-ack.
 Each history is judged event by event, by the columnar evaluator, and every K-th also as chunk files, by the tasks that
-Spark runs, and as a stream, whose state is saved and loaded anew between its parts. At the end it is printed in how
-many histories each property was violated. A property that was violated in none was not compared where it matters: that
-fails too.
+Spark runs, in one pass over Parquet, and as a stream, whose state is saved and loaded anew between its parts.
+At the end it is printed in how many histories each property was violated. A property that was violated in none was not
+compared where it matters: that fails too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.history import Event, table
+from seriatim_models.history import Event, Header, table, write_history
 from seriatim_models.history.complete import complete
 from seriatim_models.history.event import GAP, SETTLES
-from seriatim_models.pipeline.audit import chunks, columns
+from seriatim_models.pipeline.audit import chunks, columns, one_pass
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.pipeline.audit.inline import Inline
+from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.pipeline.stream.run_columns import RunColumns, SavedColumns
@@ -188,6 +189,26 @@ def by_chunks(events: Sequence[Event]) -> list[Finding]:
         return audit_chunks(Inline(2), folder, BLACKBOX, measure=False).findings
 
 
+def by_one_pass(events: Sequence[Event]) -> list[Finding] | None:
+    """The findings of one pass over a file of Parquet; None if it has to be read row by row."""
+    with tempfile.TemporaryDirectory(prefix="seriatim-") as name:
+        path = Path(name) / "h.parquet"
+        rec, clk = (max((getattr(e, name) for e in events), default="") for name in ("rec", "clk"))
+        head = Header(run="run", rec=rec, clk=clk, params={"complete": True})
+        write_history(path, events, head)
+        try:
+            found = one_pass.judged(plan([path]).runs[0], BLACKBOX).findings
+        except columns.RowByRow:
+            return None
+    return found
+
+
+def bare(findings: Sequence[Finding]) -> list[Finding]:
+    """The same with witnesses that lack what a reader adds from the header."""
+    of = [[_change(e, run="", rec="", clk="") for e in f.witness] for f in findings]
+    return [msgspec.structs.replace(f, witness=w) for f, w in zip(findings, of, strict=True)]
+
+
 def by_stream(events: Sequence[Event], cuts: Sequence[int]) -> list[Finding] | None:
     """The findings of a stream by columns that is cut there; None if it goes on row by row."""
     path = Path("state")
@@ -236,6 +257,9 @@ def differences(events: Sequence[Event], chunked: bool, violated: Counter[str]) 
             annotated(p, f, RunStatistics("run")) for p, f in zip(BLACKBOX, expected, strict=True)
         ]
         ways.append(("chunks", by_chunks, of))
+        passed = by_one_pass(events)
+        if passed is not None:
+            ways.append(("passes", lambda _: bare(passed), bare(of)))
         found, wanted = streamed(events, expected)
         ways.append(("streams", lambda _: found, wanted))
     return [
@@ -256,10 +280,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--histories", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first history")
     parser.add_argument(
-        "--chunks", type=int, default=5, metavar="K", help="every K-th also as chunk files"
+        "--chunks",
+        type=int,
+        default=5,
+        metavar="K",
+        help="every K-th also as chunk files, in one pass and as a stream",
     )
     chosen = parser.parse_args(arguments)
     chunks.SLICE = chunks.WHOLE = 10  # so that a few events are worth a task
+    chunks.TOGETHER, one_pass.LENGTH = 40, 50  # and several parts and batches
     violated: Counter[str] = Counter()
     wrong: list[str] = []
     for n in range(chosen.histories):

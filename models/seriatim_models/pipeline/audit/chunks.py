@@ -246,19 +246,26 @@ def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[list[str]], int
     for chunk in of:
         rows.update(chunk.buckets)
     control = rows.pop(CONTROL, 0)
-    made: list[tuple[list[list[str]], int]] = [
-        ([], control) for _ in range(min(parts, len(rows)) or 1)
+    made: list[tuple[dict[str, int], int]] = [
+        ({}, control) for _ in range(min(parts, len(rows)) or 1)
     ]
     for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
         # The longest bucket to the shortest part.
         at = min(range(len(made)), key=lambda k: made[k][1])
-        lists, held = made[at]
-        if lists and sum(rows[b] for b in lists[-1]) + n <= TOGETHER:
-            lists[-1].append(name)
+        mine, held = made[at]
+        made[at] = ({**mine, name: n}, held + n)
+    return [(lists(mine, TOGETHER), held) for mine, held in made]
+
+
+def lists(rows: Mapping[str, int], most: int) -> list[list[str]]:
+    """Buckets in lists of at most so many rows, or of one bucket; the longest first."""
+    out: list[list[str]] = []
+    for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
+        if out and sum(rows[b] for b in out[-1]) + n <= most:
+            out[-1].append(name)
         else:
-            lists.append([name])
-        made[at] = (lists, held + n)
-    return made
+            out.append([name])
+    return out
 
 
 def order(buckets: pa.Array | pa.ChunkedArray, n: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -294,10 +301,10 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
             file.write_table(rows.slice(begin, n), row_group_size=n)
             begin += n
     latest = pc.max(rows["t"]).as_py() if "t" in full else None
-    return Chunk(name, len(rows), counts, latest, _lone(rows), _nameless(rows))
+    return Chunk(name, len(rows), counts, latest, _lone(rows), nameless(rows))
 
 
-def _named(rows: pa.Table, column: str) -> pa.ChunkedArray:
+def _named(rows: pa.Table | pa.RecordBatch, column: str) -> pa.ChunkedArray:
     """Where a column of texts has one."""
     if column not in rows.schema.names:
         return pa.chunked_array([pa.array(np.zeros(len(rows), bool))])
@@ -312,7 +319,7 @@ def _lone(rows: pa.Table) -> bool:
     return bool(pc.any(pc.and_(acts, _named(rows, "conn"))).as_py())
 
 
-def _nameless(rows: pa.Table) -> bool:
+def nameless(rows: pa.Table | pa.RecordBatch) -> bool:
     """See `Chunk.nameless`."""
     moved = pc.is_in(rows["ev"], pa.array(["publish", *sorted(ACQUIRES)]))
     if {"multiple", "dtag"} <= set(rows.schema.names):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +66,17 @@ def pieces(path: str) -> list[tuple[int, int, int]]:
     return out
 
 
-def batches(path: str, first: int, end: int, length: int) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups in batches of `length`, columns of the schema's types. Raises `RowByRow`."""
+def batches(
+    path: str, first: int, end: int, length: int, coded: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups in batches of `length`, columns of the schema's types, but texts that are `coded` as
+    codes of different texts. Raises `RowByRow`.
+    """
     try:
-        with open_file(Path(path), RowByRow) as held, pq.ParquetFile(held) as file:
+        with (
+            open_file(Path(path), RowByRow) as held,
+            pq.ParquetFile(held, read_dictionary=[*coded]) as file,
+        ):
             names = file.schema_arrow.names
             if not set(names) <= set(table.FIELDS):
                 raise RowByRow("unknown fields belong into x")
@@ -82,11 +89,11 @@ def batches(path: str, first: int, end: int, length: int) -> Iterator[pa.RecordB
                 rows += len(batch)
                 while rows >= length:
                     whole = _joined(waiting)
-                    yield _typed(whole.slice(0, length))
+                    yield _typed(whole.slice(0, length), coded)
                     waiting = [whole.slice(length)] if len(whole) > length else []
                     rows -= length
             if rows:
-                yield _typed(_joined(waiting))
+                yield _typed(_joined(waiting), coded)
     except table.DAMAGE as error:
         raise RowByRow(str(error)) from error
 
@@ -95,20 +102,32 @@ def _joined(of: list[pa.RecordBatch]) -> pa.RecordBatch:
     return of[0] if len(of) == 1 else pa.Table.from_batches(of).combine_chunks().to_batches()[0]
 
 
-def _typed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _typed(batch: pa.RecordBatch, coded: Sequence[str]) -> pa.RecordBatch:
     """The columns in the types of the schema. Raises `RowByRow` for texts that are no UTF-8, and for columns of
     another kind: Arrow would make numbers of times, flags and digits, which are none when read row by row.
     """
-    wanted = [table.SCHEMA.field(n) for n in batch.schema.names]
-    for column, field in zip(batch.columns, wanted, strict=True):
-        if not _alike(column.type, field.type):
-            raise RowByRow(f"{field.name} is of type {column.type}")
-    typed = pa.RecordBatch.from_arrays(
-        [a.cast(f.type) for a, f in zip(batch.columns, wanted, strict=True)],
-        schema=pa.schema(wanted),
-    )
+    held: dict[str, pa.Array] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        wanted = table.SCHEMA.field(name).type
+        if not _alike(column.type, wanted):
+            raise RowByRow(f"{name} is of type {column.type}")
+        if name not in coded:
+            held[name] = column.cast(wanted)
+        elif column.type == _CODES and _all_differ(column.dictionary):
+            held[name] = column
+        else:  # also a stranger's codes, of which two may stand for one text
+            held[name] = column.cast(wanted).dictionary_encode()
+    typed = pa.RecordBatch.from_pydict(held)
     typed.validate(full=True)
     return typed
+
+
+_CODES = pa.dictionary(pa.int32(), pa.string())
+
+
+def _all_differ(texts: pa.Array) -> bool:
+    """Whether no text is there twice, and none is null."""
+    return bool(texts.null_count == 0 and len(pc.unique(texts)) == len(texts))
 
 
 def _alike(kind: pa.DataType, wanted: pa.DataType) -> bool:
@@ -204,18 +223,21 @@ def _arguments(text: str) -> bool:
     return isinstance(found, dict) and not too_deep(found, DEPTH_MAX - 1) and not too_large(found)
 
 
-def following(
-    path: str, head: Header, run: str, reached: tuple[int, int], length: int
-) -> Iterable[dict[str, pa.Array]]:
-    """The columns of a file that follows an index and a time, so many rows at a time; all of it is checked first.
+def in_turn(
+    files: Iterable[tuple[str, Header]],
+    run: str,
+    reached: tuple[int, int],
+    length: int,
+    coded: Sequence[str] = (),
+) -> Iterator[dict[str, pa.Array]]:
+    """The columns of files that follow an index and a time and each other, so many rows at a time.
 
-    Raises `RowByRow` if it does not follow them, or for what reading by row would treat.
+    Raises `RowByRow` if they do not follow, or for what reading by row would treat.
     """
-
-    def read() -> Iterator[dict[str, pa.Array]]:
-        last, at = reached
+    last, at = reached
+    for path, head in files:
         for begin, end, _ in pieces(path):
-            for batch in batches(path, begin, end, length):
+            for batch in batches(path, begin, end, length, coded):
                 held = checked(batch, head, run, last)
                 last = held["i"][-1].as_py()
                 stamps = held["t"].drop_null() if "t" in held else pa.nulls(0)
@@ -225,11 +247,17 @@ def following(
                     at = stamps[-1].as_py()
                 yield held
 
+
+def following(
+    path: str, head: Header, run: str, reached: tuple[int, int], length: int
+) -> Iterable[dict[str, pa.Array]]:
+    """As `in_turn` of one file, but all of it is checked first. Raises `RowByRow` as that does."""
+    files = [(path, head)]
     if sum(rows for _, _, rows in pieces(path)) <= PIECE:
-        return list(read())
-    for _ in read():  # more than is held at a time
+        return list(in_turn(files, run, reached, length))
+    for _ in in_turn(files, run, reached, length):  # more than is held at a time
         pass
-    return read()
+    return in_turn(files, run, reached, length)
 
 
 _OF_ALL_QUEUES = sorted({*ENDS, "conn_open", "ch_open", "qos", "recover", GAP})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,6 +44,14 @@ class RunStatistics(msgspec.Struct):
             dict(names),
             sorted({*self.unrecorded, *other.unrecorded}),
         )
+
+
+class JudgedRun(NamedTuple):
+    """What a run comes to, whose files were read whole."""
+
+    findings: list[Finding]
+    statistics: RunStatistics
+    files: list[FileCount]
 
 
 QUARANTINE_KEPT = 10_000

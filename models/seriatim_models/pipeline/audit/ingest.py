@@ -280,16 +280,15 @@ def ingest(
     plan: Plan,
     folder: Path,
     slice_length: int = chunks.SLICE,
-    by_row: bool = True,
 ) -> chunks.Manifest:
     """Bring the folder's chunk files up to the plan, then put its manifest in place at once; returns that.
 
-    `by_row`: what cannot be taken by columns is read row by row; else that raises `columns.RowByRow`.
+    What cannot be taken by columns is read row by row.
     Raises `HistoryError` if a file that the caller named cannot be read, `PipelineError` if the folder is in use.
     """
     with locked(folder):
         check_place(folder / "manifest.json")  # before the work
-        manifest = _ingested(executor, plan, folder, slice_length, by_row)
+        manifest = _ingested(executor, plan, folder, slice_length)
         chunks.write_manifest(folder, manifest)
         _sweep(folder, manifest)
     return manifest
@@ -303,7 +302,7 @@ def _stamps(run: RunPlan) -> list[list[chunks.Stamp]]:
 
 
 def _ingested(
-    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int, by_row: bool
+    executor: TaskExecutor, plan: Plan, folder: Path, slice_length: int
 ) -> chunks.Manifest:
     before = _before(folder, slice_length)
     into = f"work-{uuid.uuid4().hex[:12]}"
@@ -317,8 +316,6 @@ def _ingested(
         return DecodeTask(next(numbers), run, recorders, str(folder), into, slice_length, carry)
 
     def rows(run: RunPlan) -> list[DecodeTask]:
-        if not by_row:
-            raise columns.RowByRow(run.run)
         return [work(run.run, run.recorders)]
 
     for run in plan.runs:

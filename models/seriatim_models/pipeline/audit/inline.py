@@ -1,4 +1,4 @@
-"""An executor of audit tasks without Spark: of the local engine, the benchmark and tests of the tasks themselves."""
+"""An executor of audit tasks without Spark: of the benchmark and tests of the tasks themselves."""
 
 from __future__ import annotations
 

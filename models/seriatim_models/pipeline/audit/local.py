@@ -1,22 +1,19 @@
 """The local engine: one process or a few, memory that grows with the summaries and not with the history.
 
 Clean files of lines of one recorder are read in blocks and judged by the columnar evaluator
-(`seriatim_models.properties.columnar`), long ones by several processes (`side_by_side`); what is not clean is read by
-line (`runs.read`) and judged by it. Parquet that is taken in by columns (`columns`) goes through the tasks that Spark
-runs. Without numpy and pyarrow, which the extra `audit` brings, all is judged row by row (`run_fold`), as are the runs
-of recordings that name each other's. The findings are the same.
+(`seriatim_models.properties.columnar`), and what is not clean is read by line (`runs.read`) and judged by it. Parquet
+that is taken in by columns (`columns`) is judged in one reading (`one_pass`). Long recordings of both kinds are judged
+by several processes (`side_by_side`). Without numpy and pyarrow, which the extra `audit` brings, all is judged row by
+row (`run_fold`), as are the runs of recordings that name each other's. The findings are the same.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected
@@ -34,38 +31,23 @@ FILES = 16
 BATCH = 20_000  # events; long enough that combining costs little, short enough to hold
 
 
-class _JudgedRun(NamedTuple):
-    """A run that was judged by columns."""
-
-    findings: list[Finding]
-    statistics: found.RunStatistics
-    files: list[FileCount]
-
-
-def _by_columns(
+def _of_lines(
     planned: RunPlan,
     properties: Sequence[AnyProperty],
     on_events: Callable[[int], None] | None,
     jobs: int,
-) -> _JudgedRun | None:
-    """What a run comes to by the columnar evaluator, if its files are clean and of one recorder; None for all else."""
-    if len(planned.recorders) != 1:
-        return None
+) -> found.JudgedRun | None:
+    """What a run comes to whose files are clean lines; None for all else."""
     from seriatim_models.pipeline.audit.side_by_side import shares
     from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_files
 
     paths = [s.path for s in planned.recorders[0]]
-    if any(s.continues is not None for s in planned.recorders[0]):
-        return None
-    stamps = [fingerprint(path) for path in paths]
     try:
-        nbytes = sum(os.stat(path).st_size for path in paths)
+        nbytes = sum(fingerprint(path)[0] for path in paths)
         with shares(properties, jobs, nbytes) as elsewhere:
             judged = judge_files(paths, properties, planned.run, on_events, elsewhere)
-    except (NotColumnar, HistoryError, OSError):
+    except (NotColumnar, HistoryError):
         return None  # the row-based way says which line, and what becomes of the rest
-    if [fingerprint(path) for path in paths] != stamps:
-        return None  # changed while it was read: the row-based way says what becomes of it
     run = found.RunStatistics(planned.run)
     found.count(run, Counter(judged.by_event), GAP)
     files = [
@@ -75,40 +57,50 @@ def _by_columns(
     findings = [
         found.annotated(p, f, run) for p, f in zip(properties, judged.findings, strict=True)
     ]
-    return _JudgedRun(findings, run, files)
+    return found.JudgedRun(findings, run, files)
 
 
-def _is_parquet(path: Path) -> bool:
-    try:
-        return first_bytes(path) == PARQUET
-    except HistoryError:
-        return False
-
-
-def _by_chunks(
-    plan: Plan, properties: Sequence[AnyProperty], alone: bool = False
-) -> found.AuditReport | None:
-    """The same report by way of chunk files, for recordings that are taken in by columns; None for all else."""
-    paths = [Path(s.path) for run in plan.runs for parts in run.recorders for s in parts]
-    if find_spec("numpy") is None or any(p.summary_type is None for p in properties):
-        return None
-    if not all(map(_is_parquet, paths)):
+def _of_parquet(
+    planned: RunPlan, properties: Sequence[AnyProperty], jobs: int, alone: bool
+) -> found.JudgedRun | None:
+    """What a run comes to that is taken in by columns; None for all else."""
+    if any(p.summary_type is None for p in properties):
         return None
     if alone:
         spare_pandas()
     from seriatim_models.pipeline.audit.columns import RowByRow
-    from seriatim_models.pipeline.audit.ingest import ingest
-    from seriatim_models.pipeline.audit.inline import Inline
-    from seriatim_models.pipeline.audit.tasks import audit_chunks
+    from seriatim_models.pipeline.audit.one_pass import judged
 
-    with TemporaryDirectory(prefix="seriatim-") as name:
-        try:
-            manifest = ingest(Inline(), plan, Path(name), by_row=False)
-        except (RowByRow, OSError):  # also for want of room
-            return None
-        audited = audit_chunks(Inline(), Path(name), properties, measure=False)
-    files = [f for unit in manifest.units for f in unit.files]
-    return found.report("local", plan, audited.findings, plan.refused, audited.runs, files)
+    try:
+        return judged(planned, properties, jobs, alone)
+    except RowByRow:
+        return None
+
+
+def _by_columns(
+    planned: RunPlan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None,
+    jobs: int,
+    alone: bool,
+) -> found.JudgedRun | None:
+    """What a run comes to whose files are of one recorder and need no look at single lines; None for all else."""
+    if len(planned.recorders) != 1:
+        return None
+    sources = planned.recorders[0]
+    stamps = [fingerprint(s.path) for s in sources]
+    try:
+        parquet = {first_bytes(Path(s.path)) == PARQUET for s in sources}
+    except HistoryError:
+        return None
+    if parquet == {True}:
+        judged = _of_parquet(planned, properties, jobs, alone)
+    elif parquet == {False} and all(s.continues is None for s in sources):
+        judged = _of_lines(planned, properties, on_events, jobs)
+    else:
+        return None
+    # Changed while it was read: line by line it is said what becomes of it.
+    return judged if [fingerprint(s.path) for s in sources] == stamps else None
 
 
 @rare_collections()
@@ -124,15 +116,13 @@ def audit(
 
     Raises `HistoryError`.
     """
-    report = _by_chunks(plan, properties, alone)
-    if report is not None:
-        return report
     columns = find_spec("numpy") is not None
     try:
         with ExitStack() as files:
-            return _one_by_one(plan, _Runs(properties, on_events, jobs, files if columns else None))
+            runs = _Runs(properties, on_events, files if columns else None)
+            return _one_by_one(plan, runs, jobs, alone)
     except NotOneByOneError:
-        return _one_by_one(plan, _Runs(properties, on_events, jobs, None, closes=False))
+        return _one_by_one(plan, _Runs(properties, on_events, None, closes=False), jobs, alone)
 
 
 class NotOneByOneError(Exception):
@@ -175,7 +165,6 @@ class _Runs:
         self,
         properties: Sequence[AnyProperty],
         on_events: Callable[[int], None] | None,
-        jobs: int,
         files: ExitStack | None,
         *,
         closes: bool = True,
@@ -185,7 +174,6 @@ class _Runs:
         `files`: where what is judged by columns leaves its temporary files; None if all is judged row by row.
         """
         self.properties = properties
-        self.jobs = jobs
         self.closes = closes
         self._files = files
         self.taken = 0
@@ -225,15 +213,16 @@ class _Runs:
         if self._on_events is not None:
             self._on_events(self.taken + more)
 
-    def judged(self, planned: RunPlan) -> list[FileCount]:
+    def judged(self, planned: RunPlan, jobs: int, alone: bool) -> list[FileCount]:
         """Judge a planned run by columns, if that is possible, and nothing of it was met yet; returns what was read."""
         if self._files is None or planned.run in self.open or planned.run in self.findings:
             return []
-        by_columns = _by_columns(planned, self.properties, self.read, self.jobs)
+        by_columns = _by_columns(planned, self.properties, self.read, jobs, alone)
         if by_columns is None:
             return []
         self.findings[planned.run], self.statistics[planned.run], files = by_columns
         self.taken += by_columns.statistics.events
+        self.read(0)
         return files
 
     def end(self, run: str) -> None:
@@ -243,12 +232,12 @@ class _Runs:
         self.findings[run] = fold.findings()
 
 
-def _one_by_one(plan: Plan, runs: _Runs) -> found.AuditReport:
+def _one_by_one(plan: Plan, runs: _Runs, jobs: int, alone: bool) -> found.AuditReport:
     quarantine: list[Rejected] = list(plan.refused)
     rejected: Counter[str] = Counter()
     files: list[FileCount] = []
     for planned in plan.runs:
-        if by_columns := runs.judged(planned):
+        if by_columns := runs.judged(planned, jobs, alone):
             files += by_columns
             continue
         runs.begin(planned.run)

@@ -2,6 +2,7 @@
 
 This process reads the lines and completes the events, which is a fold from one to the next, and sends each block to the
 others. Each of them judges as it does alone, so the findings are the same, whoever makes them.
+Parquet is read by each of them instead: see `one_pass.judged`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from multiprocessing.context import SpawnProcess
 
 import msgspec
 
-from seriatim_models.explorer.search.child_process import end_with, leave_to_parent, shielded
+from seriatim_models.explorer.search.child_process import (
+    end_with,
+    leave_to_parent,
+    shielded,
+)
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.properties.base import AnyProperty
@@ -43,7 +48,7 @@ def divided(properties: Sequence[AnyProperty], jobs: int) -> list[list[int]]:
     """By number, or by what is made once for several."""
     costs: dict[str, float] = {}
     for n, p in enumerate(properties):
-        if type(p).__module__.startswith("seriatim_models."):
+        if ours(p):
             name, cost = _cost(p)
             together.setdefault(name or str(n), []).append(n)
             costs[name or str(n)] = cost
@@ -54,6 +59,11 @@ def divided(properties: Sequence[AnyProperty], jobs: int) -> list[list[int]]:
         loads[least] += cost
         shares[least] += together[name]
     return [sorted(of) for of in shares[1:] if of]
+
+
+def ours(p: AnyProperty) -> bool:
+    """Whether another process can import it, whatever this one has imported."""
+    return type(p).__module__.startswith("seriatim_models.")
 
 
 def _cost(p: AnyProperty) -> tuple[str, float]:

@@ -1,0 +1,337 @@
+"""Complete Parquet of one recorder judged in one reading, in one process and without files of its own.
+
+Each batch of a run is given to all checks over columns in turn: of messages, of queues and of connections. They clear
+what is regular. If anything is left, the recording is read once more, and the row forms are given the few events that
+concern it; of queues so many at a time that what is held of them stays small. What cannot be taken by columns, or is
+another file by the time of a second reading, raises `columns.RowByRow`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.explorer.search.child_process import processes
+from seriatim_models.files import fingerprint
+from seriatim_models.history.event import GAP
+from seriatim_models.pipeline.audit import chunks, columns
+from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.groups import (
+    BATCH,
+    GroupChecks,
+    RowsLeft,
+    Wanted,
+    fold_rows,
+    placed_events,
+    rows_left,
+    some_columns,
+    spreads,
+)
+from seriatim_models.pipeline.audit.runs import FileCount, RunPlan
+from seriatim_models.pipeline.audit.side_by_side import ENDED, ours
+from seriatim_models.pipeline.errors import PipelineError
+from seriatim_models.pipeline.garbage import rare_collections
+from seriatim_models.pipeline.spared_imports import spare_pandas
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
+from seriatim_models.properties.columnar.batch_columns import coded
+from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
+from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
+
+ENOUGH = 2**22
+"""Bytes of files that are worth a second process: some 400,000 events of what `generate` writes."""
+LENGTH = 2**17
+"""Rows that are held at a time."""
+PARTS = 16
+"""Parts of a run's queues, at most: each costs something with each batch, whatever the part has of it."""
+READINGS = 8
+"""Lists of queues that are left to the rows, each of which reads the recording once more, at most."""
+
+
+class _Recording:
+    """The files of a run, which may be read several times."""
+
+    def __init__(self, run: RunPlan) -> None:
+        """Raises `RowByRow` if they may not be taken by columns."""
+        if len(run.recorders) != 1:
+            raise columns.RowByRow("several recorders")
+        self.run = run.run
+        paths = [source.path for source in run.recorders[0]]
+        self._stamps = {path: fingerprint(path) for path in paths}
+        heads = [(path, columns.header(path)) for path in paths]
+        self._files = [(path, head) for path, head in heads if head is not None]
+        self.rows = {p: sum(rows for _, _, rows in columns.pieces(p)) for p in paths}
+        if len(self._files) < len(paths) or not all(self.rows.values()):
+            raise columns.RowByRow("no header that says that it is complete, or no rows")
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows with places and buckets, some at a time. Raises `RowByRow`, behind the last if the files changed."""
+        n = 0
+        reached = -(2**63), -(2**63)
+        for held in columns.in_turn(self._files, self.run, reached, LENGTH, chunks.CODED):
+            placed = columns.placed(held, n)
+            n += len(held["i"])
+            full = {c: a for c, a in placed.items() if a.null_count < len(a)}
+            yield pa.RecordBatch.from_pydict({**full, "bucket": full["bucket"].dictionary_encode()})
+        if any(fingerprint(path) != stamp for path, stamp in self._stamps.items()):
+            raise columns.RowByRow("changed")
+
+
+class _Queues:
+    """What judges queues. Where one irregular queue makes others so, the queues are divided by their buckets, and each
+    part has checks of its own.
+    """
+
+    def __init__(self, properties: Mapping[int, AnyProperty], rows: int) -> None:
+        self._properties = properties
+        divided = {n: p for n, p in properties.items() if spreads(p)}
+        parts = max(1, min(PARTS, -(-rows // chunks.TOGETHER)))
+        self._parts = [GroupChecks(divided, "q") for _ in range(parts)]
+        others = {n: p for n, p in properties.items() if n not in divided}
+        self._whole = GroupChecks(others, "q")
+        self._rows: Counter[str] = Counter()
+        """By queue."""
+        self._nameless = False
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if not self._properties:
+            return
+        codes, names = coded(batch, "q")
+        counts = np.bincount(codes, minlength=len(names)).tolist()
+        self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
+        if not self._nameless and chunks.nameless(batch):
+            self._nameless = True  # it may be of any queue
+            for part in self._parts:
+                part.give_up()
+        if self._whole.looks:
+            self._whole.take(batch)
+        if not self._parts[0].looks:
+            return
+        batch = some_columns(batch, {"bucket", *self._parts[0].columns})
+        of = [self._part(name) for name in batch["bucket"].dictionary.to_pylist()]
+        part = np.array(of, np.int64)[np.asarray(batch["bucket"].indices)]
+        for k, checks in enumerate(self._parts):
+            checks.take(batch.filter(pa.array((part == k) | (part < 0))))
+        self._share_loss()
+
+    def _part(self, bucket: str) -> int:
+        """Which checks clear the queues of a bucket; -1 for all."""
+        return -1 if bucket == chunks.CONTROL else int(bucket[1:]) % len(self._parts)
+
+    def _share_loss(self) -> None:
+        """Where one of the checks clears nothing, none of its kind does: then the rows judge all queues."""
+        for same in zip(*(part.checks for part in self._parts), strict=True):
+            if any(check.lost for _, check in same):
+                for _, check in same:
+                    check.lost = True
+
+    def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
+        """The findings on the queues that are cleared, by number of the property."""
+        for part in (*self._parts, self._whole):
+            yield from part.findings(ended)
+
+    def left(self, ended: int | None) -> list[_QueuesLeft]:
+        """What is left to the rows, so many queues at a time."""
+        wanted: Wanted = {}
+        for part in (*self._parts, self._whole):
+            for key, names in part.left(ended).items():
+                before = wanted.get(key, frozenset())
+                wanted[key] = None if names is None or before is None else names | before
+        if not wanted:
+            return []
+        named = [frozenset(self._rows) if names is None else names for names in wanted.values()]
+        rows: Counter[str] = Counter()
+        for q in frozenset[str]().union(*named):
+            rows[chunks.bucket(q)] += self._rows[q]
+        most = max(chunks.TOGETHER, -(-rows.total() // READINGS))
+        apart = chunks.lists(rows, most)
+        if self._nameless or len(apart) < 2:
+            return [_QueuesLeft(None, rows_left(wanted, self._properties))]
+        found = [self._left_of(wanted, {*buckets}) for buckets in apart]
+        return [of for of in found if of.left]
+
+    def _left_of(self, wanted: Wanted, buckets: set[str]) -> _QueuesLeft:
+        """What is left to the rows in some buckets."""
+        mine: Wanted = {}
+        for key, names in wanted.items():
+            here = names and frozenset(q for q in names if q and chunks.bucket(q) in buckets)
+            if here is None or here:
+                mine[key] = here and here | {""}
+        return _QueuesLeft(buckets | {chunks.CONTROL}, rows_left(mine, self._properties))
+
+
+class _QueuesLeft(NamedTuple):
+    """Those who judge the queues of some buckets event by event."""
+
+    buckets: set[str] | None
+    """None for all."""
+    left: list[RowsLeft]
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if self.buckets is not None and any(each.names is None for each in self.left):
+            batch = batch.filter(pc.is_in(batch["bucket"], pa.array(sorted(self.buckets))))
+        if self.left:
+            fold_rows(batch, self.left, "q")
+
+
+class _MessagesLeft:
+    """Those who judge irregular messages event by event."""
+
+    def __init__(self, properties: Mapping[int, AnyProperty], prefiltered: Prefiltered) -> None:
+        self._prefiltered = prefiltered
+        self._judges = {
+            n: IrregularMessages(prefiltered, p)
+            for n, p in properties.items()
+            if isinstance(p, LifecycleProperty)
+        }
+
+    @property
+    def any(self) -> bool:
+        """Whether there is an irregular message."""
+        return bool(self._judges) and len(self._prefiltered.irregular) > 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        given = rows_of_batch(some_columns(batch, COLUMNS), Names())
+        general = np.array([place for place, _ in given.general], np.int64)
+        places = np.union1d(self._prefiltered.about_irregular(given.rows), general)
+        for begin in range(0, len(places), BATCH):
+            placed = list(placed_events(batch, places[begin : begin + BATCH]))
+            for judge in self._judges.values():
+                judge.take(placed)
+
+    def findings(self) -> Iterator[tuple[int, Finding]]:
+        """The findings, by number of the property."""
+        return ((n, judge.finish()) for n, judge in self._judges.items())
+
+
+class _FirstReading:
+    """All checks of a run, and what is judged as a whole."""
+
+    def __init__(self, recording: _Recording, properties: Sequence[AnyProperty]) -> None:
+        of: dict[str, dict[int, AnyProperty]] = {}
+        for n, p in enumerate(properties):
+            of.setdefault(p.partitioning, {})[n] = p
+        self._messages, self._connections = of.get("message", {}), of.get("connection", {})
+        self._prefilter = Prefilter()
+        self._of_queues = _Queues(of.get("queue", {}), sum(recording.rows.values()))
+        self._of_connections = GroupChecks(self._connections, "conn")
+        self._whole = RowsLeft(None, of.get("run", {}))
+        self.statistics = found.RunStatistics(recording.run)
+        self.ended: int | None = None
+        for batch in recording.batches():
+            self._take(batch)
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        found.count(self.statistics, columns.kinds({"ev": batch["ev"]}), GAP)
+        if "t" in batch.schema.names:
+            latest = pc.max(batch["t"]).as_py()
+            self.ended = latest if self.ended is None else max(self.ended, latest)
+        if self._messages:
+            rows = rows_of_batch(some_columns(batch, COLUMNS), self._prefilter.holders)
+            self._prefilter.take(*rows)
+        self._of_queues.take(batch)
+        if self._of_connections.looks:
+            self._of_connections.take(batch)
+        if self._whole.properties:
+            fold_rows(batch, [self._whole], "q")
+
+    def findings(self) -> Iterator[tuple[int, Finding]]:
+        """The findings on what is cleared, and on the run as a whole."""
+        yield from self._of_queues.findings(self.ended)
+        yield from self._of_connections.findings(self.ended)
+        yield from zip(self._whole.properties, self._whole.fold.finish(), strict=True)
+
+    def left(self) -> tuple[_MessagesLeft, list[RowsLeft], list[_QueuesLeft]]:
+        """What is left to the rows: of messages, of connections and of queues."""
+        connections = rows_left(self._of_connections.left(self.ended), self._connections)
+        messages = _MessagesLeft(self._messages, self._prefilter.finish())
+        return messages, connections, self._of_queues.left(self.ended)
+
+
+def judged(
+    run: RunPlan, properties: Sequence[AnyProperty], jobs: int = 1, alone: bool = False
+) -> found.JudgedRun:
+    """Judge a run, in so many processes if it is long: by queues, by connections and by the rest; each reads all of it.
+
+    `alone`: see `audit_paths`. Raises `RowByRow` for what cannot be taken by columns, and `PipelineError` if another
+    process was killed.
+    """
+    if jobs == 1 or sum(fingerprint(s.path)[0] for s in run.recorders[0]) < ENOUGH:
+        return _judged(run, properties)
+    scopes = ("queue", "connection") if jobs > 2 else ("queue",)
+    elsewhere = [
+        [n for n, p in enumerate(properties) if p.partitioning == scope and ours(p)]
+        for scope in scopes
+    ]
+    here = [n for n in range(len(properties)) if not any(n in share for share in elsewhere)]
+    with processes(len(elsewhere), *([spare_pandas] if alone else [])) as pool:
+        futures = [
+            pool.submit(_judged_apart, run, [properties[n] for n in share]) for share in elsewhere
+        ]
+        mine = _judged(run, [properties[n] for n in here])
+        try:
+            others = [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise PipelineError(ENDED) from error
+    by_number = {
+        n: finding
+        for numbers, one in zip([here, *elsewhere], [mine, *others], strict=True)
+        for n, finding in zip(numbers, one.findings, strict=True)
+    }
+    return mine._replace(findings=[by_number[n] for n in range(len(properties))])
+
+
+@rare_collections()
+def _judged_apart(run: RunPlan, properties: Sequence[AnyProperty]) -> found.JudgedRun:
+    return _judged(run, properties)
+
+
+def _judged(run: RunPlan, properties: Sequence[AnyProperty]) -> found.JudgedRun:
+    recording = _Recording(run)
+    reading = _FirstReading(recording, properties)
+    statistics, ended = reading.statistics, reading.ended
+    findings, left = [*reading.findings()], reading.left()
+    del reading  # what the checks hold is not needed any more
+    by_number: dict[int, list[Finding]] = {}
+    for n, finding in (*findings, *_read_again(recording, ended, *left)):
+        by_number.setdefault(n, []).append(finding)
+    files = [FileCount(p, rows, 0, 0, rows, 0) for p, rows in recording.rows.items()]
+    return found.JudgedRun(found.of_run(properties, by_number, statistics), statistics, files)
+
+
+def _read_again(
+    recording: _Recording,
+    ended: int | None,
+    messages: _MessagesLeft,
+    connections: list[RowsLeft],
+    queues: list[_QueuesLeft],
+) -> Iterator[tuple[int, Finding]]:
+    """The findings on what is left to the rows, in one more reading; in several if many queues are."""
+    first = queues.pop() if queues else _QueuesLeft(None, [])  # mostly the shortest list
+    if messages.any or connections or first.left:
+        for batch in recording.batches():
+            if messages.any:
+                messages.take(batch)
+            if connections:
+                fold_rows(batch, connections, "conn")
+            first.take(batch)
+    yield from messages.findings()
+    for each in (*connections, *first.left):
+        yield from each.findings(ended)
+    connections.clear()
+    while queues:
+        of = queues.pop()
+        for batch in recording.batches():
+            of.take(batch)
+        for each in of.left:
+            yield from each.findings(ended)
