@@ -15,6 +15,10 @@ from seriatim_models.history import Event, Header, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, columns, one_pass
+from seriatim_models.pipeline.audit.ingest import ingest
+from seriatim_models.pipeline.audit.inline import Inline
+from seriatim_models.pipeline.audit.runs import plan
+from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic import generate
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -147,3 +151,16 @@ def test_codes_of_which_two_stand_for_one_text_are_made_anew() -> None:
     (q,) = columns._typed(pa.RecordBatch.from_pydict({"q": held}), ["q"]).columns
     assert q.dictionary.to_pylist() == ["a", "b"]
     assert q.indices.to_pylist() == [0, 1, 0, None]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_tasks_of_queues_count_each_queue_once(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What concerns all queues is of each task, and may name a queue of another one."""
+    monkeypatch.setattr(chunks, "SLICE", 500)
+    monkeypatch.setattr(chunks, "TOGETHER", 1000)
+    generate.generate(tmp_path / "in", 6000, queues=20, each=2)
+    ingest(Inline(), plan([tmp_path / "in"]), tmp_path / "kept", 1500)
+    audited = audit_chunks(Inline(workers), tmp_path / "kept", BLACKBOX, measure=False)
+    assert audited.findings == by_rows([tmp_path / "in"]).findings

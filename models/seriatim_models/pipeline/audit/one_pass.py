@@ -8,10 +8,8 @@ another file by the time of a second reading, raises `columns.RowByRow`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +24,12 @@ from seriatim_models.pipeline.audit.groups import (
     BATCH,
     GroupChecks,
     RowsLeft,
-    Wanted,
     fold_rows,
     placed_events,
     rows_left,
     some_columns,
-    spreads,
 )
+from seriatim_models.pipeline.audit.queue_groups import QueueGroups, QueuesLeft
 from seriatim_models.pipeline.audit.runs import FileCount, RunPlan
 from seriatim_models.pipeline.audit.side_by_side import ENDED, ours
 from seriatim_models.pipeline.errors import PipelineError
@@ -40,7 +37,6 @@ from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
-from seriatim_models.properties.columnar.batch_columns import coded
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
@@ -51,8 +47,6 @@ LENGTH = 2**17
 """Rows that are held at a time."""
 PARTS = 16
 """Parts of a run's queues, at most: each costs something with each batch, whatever the part has of it."""
-READINGS = 8
-"""Lists of queues that are left to the rows, each of which reads the recording once more, at most."""
 
 
 class _Recording:
@@ -82,105 +76,6 @@ class _Recording:
             yield pa.RecordBatch.from_pydict({**full, "bucket": full["bucket"].dictionary_encode()})
         if any(fingerprint(path) != stamp for path, stamp in self._stamps.items()):
             raise columns.RowByRow("changed")
-
-
-class _Queues:
-    """What judges queues. Where one irregular queue makes others so, the queues are divided by their buckets, and each
-    part has checks of its own.
-    """
-
-    def __init__(self, properties: Mapping[int, AnyProperty], rows: int) -> None:
-        self._properties = properties
-        divided = {n: p for n, p in properties.items() if spreads(p)}
-        parts = max(1, min(PARTS, -(-rows // chunks.TOGETHER)))
-        self._parts = [GroupChecks(divided, "q") for _ in range(parts)]
-        others = {n: p for n, p in properties.items() if n not in divided}
-        self._whole = GroupChecks(others, "q")
-        self._rows: Counter[str] = Counter()
-        """By queue."""
-        self._nameless = False
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add the next events."""
-        if not self._properties:
-            return
-        codes, names = coded(batch, "q")
-        counts = np.bincount(codes, minlength=len(names)).tolist()
-        self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
-        if not self._nameless and chunks.nameless(batch):
-            self._nameless = True  # it may be of any queue
-            for part in self._parts:
-                part.give_up()
-        if self._whole.looks:
-            self._whole.take(batch)
-        if not self._parts[0].looks:
-            return
-        batch = some_columns(batch, {"bucket", *self._parts[0].columns})
-        of = [self._part(name) for name in batch["bucket"].dictionary.to_pylist()]
-        part = np.array(of, np.int64)[np.asarray(batch["bucket"].indices)]
-        for k, checks in enumerate(self._parts):
-            checks.take(batch.filter(pa.array((part == k) | (part < 0))))
-        self._share_loss()
-
-    def _part(self, bucket: str) -> int:
-        """Which checks clear the queues of a bucket; -1 for all."""
-        return -1 if bucket == chunks.CONTROL else int(bucket[1:]) % len(self._parts)
-
-    def _share_loss(self) -> None:
-        """Where one of the checks clears nothing, none of its kind does: then the rows judge all queues."""
-        for same in zip(*(part.checks for part in self._parts), strict=True):
-            if any(check.lost for _, check in same):
-                for _, check in same:
-                    check.lost = True
-
-    def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
-        """The findings on the queues that are cleared, by number of the property."""
-        for part in (*self._parts, self._whole):
-            yield from part.findings(ended)
-
-    def left(self, ended: int | None) -> list[_QueuesLeft]:
-        """What is left to the rows, so many queues at a time."""
-        wanted: Wanted = {}
-        for part in (*self._parts, self._whole):
-            for key, names in part.left(ended).items():
-                before = wanted.get(key, frozenset())
-                wanted[key] = None if names is None or before is None else names | before
-        if not wanted:
-            return []
-        named = [frozenset(self._rows) if names is None else names for names in wanted.values()]
-        rows: Counter[str] = Counter()
-        for q in frozenset[str]().union(*named):
-            rows[chunks.bucket(q)] += self._rows[q]
-        most = max(chunks.TOGETHER, -(-rows.total() // READINGS))
-        apart = chunks.lists(rows, most)
-        if self._nameless or len(apart) < 2:
-            return [_QueuesLeft(None, rows_left(wanted, self._properties))]
-        found = [self._left_of(wanted, {*buckets}) for buckets in apart]
-        return [of for of in found if of.left]
-
-    def _left_of(self, wanted: Wanted, buckets: set[str]) -> _QueuesLeft:
-        """What is left to the rows in some buckets."""
-        mine: Wanted = {}
-        for key, names in wanted.items():
-            here = names and frozenset(q for q in names if q and chunks.bucket(q) in buckets)
-            if here is None or here:
-                mine[key] = here and here | {""}
-        return _QueuesLeft(buckets | {chunks.CONTROL}, rows_left(mine, self._properties))
-
-
-class _QueuesLeft(NamedTuple):
-    """Those who judge the queues of some buckets event by event."""
-
-    buckets: set[str] | None
-    """None for all."""
-    left: list[RowsLeft]
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add the next events."""
-        if self.buckets is not None and any(each.names is None for each in self.left):
-            batch = batch.filter(pc.is_in(batch["bucket"], pa.array(sorted(self.buckets))))
-        if self.left:
-            fold_rows(batch, self.left, "q")
 
 
 class _MessagesLeft:
@@ -223,7 +118,10 @@ class _FirstReading:
             of.setdefault(p.partitioning, {})[n] = p
         self._messages, self._connections = of.get("message", {}), of.get("connection", {})
         self._prefilter = Prefilter()
-        self._of_queues = _Queues(of.get("queue", {}), sum(recording.rows.values()))
+        n_parts = max(1, min(PARTS, -(-sum(recording.rows.values()) // chunks.TOGETHER)))
+        buckets = [f"q{b:03d}" for b in range(chunks.BUCKETS)]
+        parts = [buckets[k::n_parts] for k in range(n_parts)]
+        self._of_queues = QueueGroups(of.get("queue", {}), parts)
         self._of_connections = GroupChecks(self._connections, "conn")
         self._whole = RowsLeft(None, of.get("run", {}))
         self.statistics = found.RunStatistics(recording.run)
@@ -251,7 +149,7 @@ class _FirstReading:
         yield from self._of_connections.findings(self.ended)
         yield from zip(self._whole.properties, self._whole.fold.finish(), strict=True)
 
-    def left(self) -> tuple[_MessagesLeft, list[RowsLeft], list[_QueuesLeft]]:
+    def left(self) -> tuple[_MessagesLeft, list[RowsLeft], list[QueuesLeft]]:
         """What is left to the rows: of messages, of connections and of queues."""
         connections = rows_left(self._of_connections.left(self.ended), self._connections)
         messages = _MessagesLeft(self._messages, self._prefilter.finish())
@@ -314,10 +212,10 @@ def _read_again(
     ended: int | None,
     messages: _MessagesLeft,
     connections: list[RowsLeft],
-    queues: list[_QueuesLeft],
+    queues: list[QueuesLeft],
 ) -> Iterator[tuple[int, Finding]]:
     """The findings on what is left to the rows, in one more reading; in several if many queues are."""
-    first = queues.pop() if queues else _QueuesLeft(None, [])  # mostly the shortest list
+    first = queues.pop() if queues else QueuesLeft(None, [])  # mostly the shortest list
     if messages.any or connections or first.left:
         for batch in recording.batches():
             if messages.any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ from seriatim_models.pipeline.audit.groups import (
     rows_left,
 )
 from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.queue_groups import QueueGroups
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
 from seriatim_models.properties.blackbox.lifecycle import (
@@ -45,7 +46,7 @@ from seriatim_models.properties.blackbox.lifecycle import (
 from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
-from seriatim_models.properties.columnar.batch_columns import in_order
+from seriatim_models.properties.columnar.batch_columns import coded, in_order
 from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
@@ -180,44 +181,65 @@ def _judged(
     if task.scope == "message":
         yield from zip(properties, _judged_by_message(task, of), strict=True)
     elif task.scope == "connection":
-        yield from _judged_by_group(task, properties, "conn", partial(_of_connections, task))
+        yield from _judged_by_connection(task, properties)
     else:
-        # A few buckets after the other: a queue's state is a window, and a thousand windows are no small state.
-        apart: list[set[str] | None] = [{*few, chunks.CONTROL} for few in task.buckets]
-        for buckets in apart or [None]:
-            read = partial(chunks.read_chunk, buckets=buckets)
-            yield from _judged_by_group(task, properties, "q", read)
+        yield from _judged_by_queue(task, properties)
 
 
-def _judged_by_group(
-    task: chunks.Partition, properties: Mapping[int, AnyProperty], field: str, read: ReadsChunk
+def _judged_by_queue(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty]
 ) -> Iterator[tuple[int, Finding]]:
-    """The findings on some queues or connections: regular ones are cleared by columns, irregular ones judged event by
-    event in one more reading.
+    """The findings on some queues: regular ones are cleared by columns in one reading; the others are judged event by
+    event, so many at a time that what is held of them stays small.
     """
-    checks = GroupChecks(properties, field)
+    mine = {chunks.CONTROL, *chain.from_iterable(task.buckets)} if task.buckets else None
+    queues = QueueGroups(properties, task.buckets or [()])
+    for file in task.files if properties else ():
+        queues.take(chunks.read_chunk(file, queues.columns, mine))
+    yield from queues.findings(task.ended)
+    for left in queues.left(task.ended):
+        for file in task.files:
+            left.take(chunks.read_chunk(file, None, left.buckets or mine))
+        for each in left.left:
+            yield from each.findings(task.ended)
+
+
+def _judged_by_connection(
+    task: chunks.Partition, properties: Mapping[int, AnyProperty]
+) -> Iterator[tuple[int, Finding]]:
+    """The findings on some connections: regular ones are cleared by columns, irregular ones judged event by event in
+    one more reading.
+    """
+    checks = GroupChecks(properties, "conn")
     for file in task.files if checks.looks else ():
-        checks.take(read(file, checks.columns))
+        checks.take(_of_connections(task, file, checks.columns))
     left = rows_left(checks.left(task.ended), properties)
     yield from checks.findings(task.ended)
+    names = {n for each in left for n in each.names or ()}
     for file in task.files if left else ():
-        fold_rows(read(file, None), left, field)
+        buckets = None
+        if all(each.names is not None for each in left):
+            named = chunks.read_chunk(file, ("n", "bucket", "conn"))
+            buckets = _buckets(named, coded(named, "conn").among(*names))
+        fold_rows(_of_connections(task, file, None, buckets), left, "conn")
     for each in left:
         yield from each.findings(task.ended)
 
 
-class ReadsChunk(Protocol):
-    """Reads the rows of a chunk file that belong to some part of its run."""
-
-    def __call__(self, file: str, columns: Collection[str] | None) -> pa.RecordBatch:
-        """All columns, or those of some that the file has; see `chunks.read_chunk`."""
+def _buckets(batch: pa.RecordBatch, some: npt.NDArray[np.bool_]) -> set[str]:
+    """Those that have some of the rows: nothing else of the file need be read for these."""
+    return set(batch["bucket"].filter(pa.array(some)).unique().to_pylist())
 
 
 def _of_connections(
-    task: chunks.Partition, file: str, columns: Collection[str] | None
+    task: chunks.Partition,
+    file: str,
+    columns: Collection[str] | None,
+    buckets: Collection[str] | None = None,
 ) -> pa.RecordBatch:
     """The events of some connections, the gaps, and the leases that ran out on nobody knows which."""
-    batch = chunks.read_chunk(file, columns if columns is None else {*columns, "conn"})
+    wanted = columns if columns is None else {*columns, "conn"}
+    batch = chunks.read_chunk(file, wanted, buckets)
     if task.parts == 1:
         return batch
     # A chunk in which nobody names a connection has no such column: it is of the part of those who name none.
@@ -268,7 +290,9 @@ def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tup
         # The general ones as well: they may be shown, and were made of some columns only.
         general = np.array([place for place, _ in given.general], np.int64)
         if len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
-            yield from placed_events(chunks.read_chunk(file), wanted)
+            there = chunks.read_chunk(file, ("n", "bucket"))
+            buckets = _buckets(there, np.isin(np.asarray(there["n"]), wanted))
+            yield from placed_events(chunks.read_chunk(file, None, buckets), wanted)
 
 
 # A whole folder.

@@ -1,0 +1,137 @@
+"""What judges the queues of a run, all of them in one reading: in the one pass, and in the tasks that have some."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.audit.groups import (
+    GroupChecks,
+    RowsLeft,
+    Wanted,
+    fold_rows,
+    rows_left,
+    some_columns,
+    spreads,
+)
+from seriatim_models.properties.base import AnyProperty, Finding
+from seriatim_models.properties.columnar.batch_columns import coded
+
+READINGS = 8
+"""Lists of queues that are left to the rows, each of which reads the recording once more, at most."""
+
+
+class QueueGroups:
+    """What judges queues. Where one irregular queue makes others so, the queues are divided by their buckets, and each
+    part has checks of its own.
+    """
+
+    def __init__(
+        self, properties: Mapping[int, AnyProperty], parts: Sequence[Collection[str]]
+    ) -> None:
+        """`parts` are the buckets of each part."""
+        self._properties = properties
+        divided = {n: p for n, p in properties.items() if spreads(p)}
+        self._parts = [GroupChecks(divided, "q") for _ in parts]
+        self._part_of = {bucket: k for k, part in enumerate(parts) for bucket in part}
+        others = {n: p for n, p in properties.items() if n not in divided}
+        self._whole = GroupChecks(others, "q")
+        self._rows: Counter[str] = Counter()
+        """By queue."""
+        self._nameless = False
+        self.columns = {"ev", "q", "multiple", "dtag", *self._whole.columns, *self._parts[0].columns}  # fmt: skip
+        """Those that are looked at."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if not self._properties:
+            return
+        codes, names = coded(batch, "q")
+        counts = np.bincount(codes, minlength=len(names)).tolist()
+        self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
+        if not self._nameless and chunks.nameless(batch):
+            self._nameless = True  # it may be of any queue
+            for part in self._parts:
+                part.give_up()
+        if self._whole.looks:
+            self._whole.take(batch)
+        if not self._parts[0].looks:
+            return
+        batch = some_columns(batch, {"bucket", *self._parts[0].columns})
+        # What is of no part concerns all.
+        of = [self._part_of.get(name, -1) for name in batch["bucket"].dictionary.to_pylist()]
+        part = np.array(of, np.int64)[np.asarray(batch["bucket"].indices)]
+        for k, checks in enumerate(self._parts):
+            checks.take(batch.filter(pa.array((part == k) | (part < 0))))
+        self._share_loss()
+
+    def _share_loss(self) -> None:
+        """Where one of the checks clears nothing, none of its kind does: then the rows judge all queues."""
+        for same in zip(*(part.checks for part in self._parts), strict=True):
+            if any(check.lost for _, check in same):
+                for _, check in same:
+                    check.lost = True
+
+    def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
+        """The findings on the queues that are cleared, by number of the property."""
+        for part in (*self._parts, self._whole):
+            yield from part.findings(ended)
+
+    def left(self, ended: int | None) -> list[QueuesLeft]:
+        """What is left to the rows, so many queues at a time."""
+        wanted: Wanted = {}
+        for part in (*self._parts, self._whole):
+            for key, names in part.left(ended).items():
+                before, mine = wanted.get(key, frozenset()), names and self._mine(names)
+                if mine is None or mine:
+                    wanted[key] = None if mine is None or before is None else mine | before
+        if not wanted:
+            return []
+        named = [frozenset(self._rows) if names is None else names for names in wanted.values()]
+        rows: Counter[str] = Counter()
+        for q in frozenset[str]().union(*named):
+            rows[chunks.bucket(q)] += self._rows[q]
+        most = max(chunks.TOGETHER, -(-rows.total() // READINGS))
+        apart = chunks.lists(rows, most)
+        if self._nameless or (None in wanted.values() and len(apart) < 2):
+            return [QueuesLeft(None, rows_left(wanted, self._properties))]
+        found = [self._left_of(wanted, {*buckets}) for buckets in apart]
+        return [of for of in found if of.left]
+
+    def _mine(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of some queues that are of some part; others are named by what concerns all queues."""
+        of = self._part_of
+        found = frozenset(q for q in names if q and (not of or chunks.bucket(q) in of))
+        return found | {""} if found else found
+
+    def _left_of(self, wanted: Wanted, buckets: set[str]) -> QueuesLeft:
+        """What is left to the rows in some buckets."""
+        mine: Wanted = {}
+        for key, names in wanted.items():
+            here = names and frozenset(q for q in names if q and chunks.bucket(q) in buckets)
+            if here is None or here:
+                mine[key] = here and here | {""}
+        if None not in mine.values():
+            buckets = {chunks.bucket(q) for names in mine.values() for q in names or () if q}
+        return QueuesLeft(buckets | {chunks.CONTROL}, rows_left(mine, self._properties))
+
+
+class QueuesLeft(NamedTuple):
+    """Those who judge the queues of some buckets event by event."""
+
+    buckets: set[str] | None
+    """None for all."""
+    left: list[RowsLeft]
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add the next events."""
+        if self.buckets is not None and any(each.names is None for each in self.left):
+            batch = batch.filter(pc.is_in(batch["bucket"], pa.array(sorted(self.buckets))))
+        if self.left:
+            fold_rows(batch, self.left, "q")
