@@ -56,7 +56,13 @@ def test_two_runs_of_several_files_are_each_read_again_where_something_is_left(
     assert len(list(tmp_path.glob("*/*.parquet"))) > 4
     read = readings(monkeypatch)
     report = in_one_pass([tmp_path], BLACKBOX)
+    assert report is not None
     assert read == ["a", "b", "b"]
+    seen: list[int] = []
+    assert audit_paths([tmp_path], properties=BLACKBOX, on_events=seen.append) == report
+    assert seen == sorted(seen)
+    assert len({*seen}) > 10
+    assert seen[-1] == report.statistics["events"]
     assert report == by_rows([tmp_path])
 
 

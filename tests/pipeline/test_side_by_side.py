@@ -114,7 +114,7 @@ def test_a_process_that_judges_parquet_and_is_killed_is_an_error_of_one_sentence
     generate(tmp_path, 3000, queues=5)
     judged = one_pass._judged
 
-    def kills(run: RunPlan, properties: Sequence[AnyProperty]) -> object:
+    def kills(run: RunPlan, properties: Sequence[AnyProperty], *_: object) -> object:
         for process in active_children():
             process.kill()
             process.join()

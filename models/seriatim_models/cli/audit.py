@@ -76,7 +76,7 @@ from seriatim_models.report.text import write
     type=click.Choice(ENGINES),
     default="local",
     show_default=True,
-    help="One process, or Spark.",
+    help="On this machine, or on Spark.",
 )
 @click.option(
     "--out",
@@ -87,7 +87,7 @@ from seriatim_models.report.text import write
 @master_option("Spark: the cluster")
 @number_option(
     "--jobs",
-    "Processes that share the properties of one long recording of JSON lines "
+    "Processes that share the properties of one long recording "
     "[dim](as many as there are processors)[/].",
     JOBS,
 )

@@ -34,7 +34,7 @@ def audit_paths(
     temporary. `master` is Spark's (see `session`).
     `on_events` is called now and then by the local engine, with how many events it has read.
     `alone`: this process does nothing else, so pyarrow need not know pandas in it (`spared_imports`).
-    `jobs`: processes of the local engine, which share the properties of one long recording of JSON lines. They are
+    `jobs`: processes of the local engine, which share the properties of one long recording. They are
     spawned: a script that asks for several has its own work behind ``if __name__ == "__main__"``.
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;

@@ -61,7 +61,11 @@ def _of_lines(
 
 
 def _of_parquet(
-    planned: RunPlan, properties: Sequence[AnyProperty], jobs: int, alone: bool
+    planned: RunPlan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None,
+    jobs: int,
+    alone: bool,
 ) -> found.JudgedRun | None:
     """What a run comes to that is taken in by columns; None for all else."""
     if any(p.summary_type is None for p in properties):
@@ -72,7 +76,7 @@ def _of_parquet(
     from seriatim_models.pipeline.audit.one_pass import judged
 
     try:
-        return judged(planned, properties, jobs, alone)
+        return judged(planned, properties, on_events, jobs, alone)
     except RowByRow:
         return None
 
@@ -94,7 +98,7 @@ def _by_columns(
     except HistoryError:
         return None
     if parquet == {True}:
-        judged = _of_parquet(planned, properties, jobs, alone)
+        judged = _of_parquet(planned, properties, on_events, jobs, alone)
     elif parquet == {False} and all(s.continues is None for s in sources):
         judged = _of_lines(planned, properties, on_events, jobs)
     else:

@@ -8,7 +8,7 @@ another file by the time of a second reading, raises `columns.RowByRow`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
@@ -112,7 +112,12 @@ class _MessagesLeft:
 class _FirstReading:
     """All checks of a run, and what is judged as a whole."""
 
-    def __init__(self, recording: _Recording, properties: Sequence[AnyProperty]) -> None:
+    def __init__(
+        self,
+        recording: _Recording,
+        properties: Sequence[AnyProperty],
+        on_events: Callable[[int], None] | None,
+    ) -> None:
         of: dict[str, dict[int, AnyProperty]] = {}
         for n, p in enumerate(properties):
             of.setdefault(p.partitioning, {})[n] = p
@@ -128,6 +133,8 @@ class _FirstReading:
         self.ended: int | None = None
         for batch in recording.batches():
             self._take(batch)
+            if on_events is not None:
+                on_events(self.statistics.events)
 
     def _take(self, batch: pa.RecordBatch) -> None:
         found.count(self.statistics, columns.kinds({"ev": batch["ev"]}), GAP)
@@ -157,15 +164,19 @@ class _FirstReading:
 
 
 def judged(
-    run: RunPlan, properties: Sequence[AnyProperty], jobs: int = 1, alone: bool = False
+    run: RunPlan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None = None,
+    jobs: int = 1,
+    alone: bool = False,
 ) -> found.JudgedRun:
     """Judge a run, in so many processes if it is long: by queues, by connections and by the rest; each reads all of it.
 
-    `alone`: see `audit_paths`. Raises `RowByRow` for what cannot be taken by columns, and `PipelineError` if another
-    process was killed.
+    `on_events` and `alone`: see `audit_paths`. Raises `RowByRow` for what cannot be taken by columns, and
+    `PipelineError` if another process was killed.
     """
     if jobs == 1 or sum(fingerprint(s.path)[0] for s in run.recorders[0]) < ENOUGH:
-        return _judged(run, properties)
+        return _judged(run, properties, on_events)
     scopes = ("queue", "connection") if jobs > 2 else ("queue",)
     elsewhere = [
         [n for n, p in enumerate(properties) if p.partitioning == scope and ours(p)]
@@ -176,7 +187,7 @@ def judged(
         futures = [
             pool.submit(_judged_apart, run, [properties[n] for n in share]) for share in elsewhere
         ]
-        mine = _judged(run, [properties[n] for n in here])
+        mine = _judged(run, [properties[n] for n in here], on_events)
         try:
             others = [future.result() for future in futures]
         except BrokenProcessPool as error:
@@ -194,9 +205,13 @@ def _judged_apart(run: RunPlan, properties: Sequence[AnyProperty]) -> found.Judg
     return _judged(run, properties)
 
 
-def _judged(run: RunPlan, properties: Sequence[AnyProperty]) -> found.JudgedRun:
+def _judged(
+    run: RunPlan,
+    properties: Sequence[AnyProperty],
+    on_events: Callable[[int], None] | None = None,
+) -> found.JudgedRun:
     recording = _Recording(run)
-    reading = _FirstReading(recording, properties)
+    reading = _FirstReading(recording, properties, on_events)
     statistics, ended = reading.statistics, reading.ended
     findings, left = [*reading.findings()], reading.left()
     del reading  # what the checks hold is not needed any more
