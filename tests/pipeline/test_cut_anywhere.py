@@ -84,7 +84,7 @@ class TestOnSpark:
         from seriatim_models.pipeline.audit import ingest
         from seriatim_models.pipeline.audit import tasks as engine
 
-        monkeypatch.setattr(ingest.ingest, "__defaults__", (499, True))
+        monkeypatch.setattr(ingest.ingest, "__defaults__", (499,))
         monkeypatch.setattr(engine, "RANGES_EACH", 5)
         monkeypatch.setattr(engine, "FAN", 3)
         same(audit_paths([tmp_path], engine="spark"), local)
