@@ -163,10 +163,15 @@ def test_chunks_are_read_again_for_messages_only_where_one_is_irregular(
     read: list[str] = []
     read_chunk = chunks.read_chunk
 
-    def counted(file: str, columns: Collection[str] | None = None) -> pa.RecordBatch:
-        # All of a chunk is read only where its places were found.
-        read.extend([file] if columns is not None else [])
-        return read_chunk(file, columns)
+    def counted(
+        file: str,
+        columns: Collection[str] | None = None,
+        buckets: Collection[str] | None = None,
+    ) -> pa.RecordBatch:
+        # Whole events are read only of the buckets in which places were found.
+        assert (columns is None) == (buckets is not None)
+        read.extend([file] if columns is not None and "ev" in columns else [])
+        return read_chunk(file, columns, buckets)
 
     monkeypatch.setattr(chunks, "read_chunk", counted)
     of_messages = [p for p in BLACKBOX if p.partitioning == "message"]
