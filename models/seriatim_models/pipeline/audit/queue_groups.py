@@ -88,14 +88,15 @@ class QueueGroups:
         wanted: Wanted = {}
         for part in (*self._parts, self._whole):
             for key, names in part.left(ended).items():
-                before, mine = wanted.get(key, frozenset()), names and self._mine(names)
-                if mine is None or mine:
-                    wanted[key] = None if mine is None or before is None else mine | before
+                before, here = wanted.get(key, frozenset()), names and self._mine(names)
+                if here is None or here:
+                    wanted[key] = None if here is None or before is None else here | before
         if not wanted:
             return []
-        named = [frozenset(self._rows) if names is None else names for names in wanted.values()]
+        mine = self._mine(self._rows)
+        named = [mine if names is None else names for names in wanted.values()]
         rows: Counter[str] = Counter()
-        for q in frozenset[str]().union(*named):
+        for q in frozenset[str]().union(*named) - {""}:
             rows[chunks.bucket(q)] += self._rows[q]
         most = max(chunks.TOGETHER, -(-rows.total() // READINGS))
         apart = chunks.lists(rows, most)
