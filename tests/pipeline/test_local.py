@@ -356,12 +356,8 @@ def test_a_run_that_is_over_takes_no_memory(
     assert len(report.runs) == 20
 
 
-def test_of_several_runs_each_is_judged_by_columns_that_can_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others go row by row; the report is the same as if all did."""
-    paths = [two_events(tmp_path / f"{n}.jsonl", f"r{n}") for n in range(4)]
-    paths[1].write_bytes(paths[1].read_bytes() + b"half a li\n")
+def not_whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs that are from now on not judged by columns as a whole."""
     by_row: list[str] = []
     end = engine._Runs.end
 
@@ -370,6 +366,16 @@ def test_of_several_runs_each_is_judged_by_columns_that_can_be(
         end(runs, run)
 
     monkeypatch.setattr(engine._Runs, "end", noted)
+    return by_row
+
+
+def test_of_several_runs_each_is_judged_by_columns_that_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others go row by row; the report is the same as if all did."""
+    paths = [two_events(tmp_path / f"{n}.jsonl", f"r{n}") for n in range(4)]
+    paths[1].write_bytes(paths[1].read_bytes() + b"half a li\n")
+    by_row = not_whole(monkeypatch)
     seen: list[int] = []
     report = audit_paths(paths, on_events=seen.append)
     assert by_row == ["r1"]
@@ -417,14 +423,7 @@ def test_lines_that_their_recorder_completed_are_judged_by_columns(
 ) -> None:
     """What `generate` writes as JSON lines, with one violation of each kind; nothing is completed again."""
     generate.generate(tmp_path, 3000, queues=5, format="jsonl")
-    by_row: list[str] = []
-    end = engine._Runs.end
-
-    def noted(runs: engine._Runs, run: str) -> None:
-        by_row.append(run)
-        end(runs, run)
-
-    monkeypatch.setattr(engine._Runs, "end", noted)
+    by_row = not_whole(monkeypatch)
     report = audit_paths([tmp_path])
     assert report.verdict is Verdict.VIOLATED
     assert by_row == []
