@@ -115,6 +115,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="In which order timers of asyncio end, with FILE.py.",
 )
+@click.option(
+    "--symmetry",
+    is_flag=True,
+    help="Explore threads that run one function up to exchanging them, with FILE.py.",
+)
 @verbose_option("Show which properties each program tested, and where each mutant comes from, too.")
 @outputs
 @click.rich_config(help_config=HELP)
@@ -131,6 +136,7 @@ def check(
     debugging: bool,
     modules: tuple[str, ...],
     timers: str,
+    symmetry: bool,
     verbose: bool,
     json: str | None,
     html: str | None,
@@ -139,9 +145,11 @@ def check(
     """Run small concurrent programs over the reference under every schedule that matters."""
     out = Outputs(json, html, junit, reads=names)
     own = [name for name in names if is_own(name)]
-    search = SearchOptions(strategy, budget, seed, attributes, timers)
+    search = SearchOptions(strategy, budget, seed, attributes, timers, symmetry)
     report = new_report("greenlet", seed=seed)
     begun = time.monotonic()
+    if symmetry and (strategy != "dpor" or token):
+        raise UsageError("--symmetry is for all schedules: leave out --strategy and --replay")
     if debugging and not (own and token):
         raise UsageError(
             "--pdb stops in one schedule: seriatim check FILE.py::test --replay TOKEN --pdb"
@@ -155,8 +163,8 @@ def check(
         report.programs.extend(own_runs(names, search, modules, token, jobs, debugging))
         report.seconds = time.monotonic() - begun
         return finish(report, out, verbose)
-    if modules or timers != "any":
-        what = "--module" if modules else "--timers"
+    if modules or timers != "any" or symmetry:
+        what = "--module" if modules else "--symmetry" if symmetry else "--timers"
         raise UsageError(f"{what} is for tests of your own: seriatim check FILE.py::test")
     if sum([mutant_id is not None, all_mutants, token is not None]) > 1 or (
         names and (all_mutants or token)

@@ -31,6 +31,8 @@ class SearchOptions:
     attributes: bool = False
     timers: str = "any"
     """The order in which timers of asyncio end, of tests of one's own."""
+    symmetry: bool = False
+    """Whether identical threads are explored up to exchanging them, of tests of one's own."""
 
     @property
     def seconds(self) -> float | None:
@@ -51,6 +53,8 @@ class SearchOptions:
             typed.append("--attributes")
         if self.timers != "any":
             typed += ["--timers", self.timers]
+        if self.symmetry:
+            typed.append("--symmetry")
         return typed
 
 

@@ -280,12 +280,13 @@ class OwnTest:
         state.timers = search.timers
         state.races_are_errors = search.attributes
         strategies: dict[str, Any] = {"random": Random, "pct": Pct, "pos": Pos}
-        strategy: Any = Dpor()
+        strategy: Any = Dpor(symmetry=search.symmetry)
         if self.token is not None:
             strategy = Replay(self.token)
         elif search.strategy != "dpor":
             strategy = strategies[search.strategy](seed=search.seed or 0)
-        options: dict[str, Any] = {"jobs": processes if isinstance(strategy, Dpor) else 1}
+        split = isinstance(strategy, Dpor) and not search.symmetry
+        options: dict[str, Any] = {"jobs": processes if split else 1}
         if on_progress is not None:
             options["progress"] = Watch(lambda p: on_progress(p.executions, str(p)))
         with importable(Path(self.target.path).parent):
@@ -340,6 +341,13 @@ def own_run(
 ) -> ProgramRun:
     """The result as data of the report."""
     named = [word for module in modules for word in ("--module", module)]
+    bounds = (
+        "One step is one Python operation on a shared place; memory is sequentially consistent."
+    )
+    if result.told_apart != result.traces and result.told_apart is not None:
+        bounds += (
+            f" Identical threads were exchanged: told apart, there are {result.told_apart} traces."
+        )
     case = result.counterexample
     summary = None
     if case is not None:
@@ -361,7 +369,7 @@ def own_run(
         complete=result.complete,
         blocked=result.blocked,
         seconds=result.seconds,
-        bounds="One step is one Python operation on a shared place; memory is sequentially consistent.",
+        bounds=bounds,
         why=result.why,
         limits={name: limit for name, limit in result.bounds.items() if limit is not None},
         findings=[],

@@ -135,7 +135,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         names = inspect.signature(pyfuncitem.function).parameters
         given = {name: value for name, value in pyfuncitem.funcargs.items() if name in names}
         run = functools.partial(check, pyfuncitem.obj, given=given)
-        demand(testing.as_asked(run, None, options), exhaustive, indent=0)
+        strategy = options.pop("strategy", None)
+        demand(testing.as_asked(run, strategy, options), exhaustive, indent=0)
     except SkippedTest as error:
         raise error.skip from None
     except ExplorerError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seriatim_models.explorer.model.world import Handle, World
@@ -68,6 +68,8 @@ class GeneratedProgram:
     permits: int
     timeouts: int
     spurious: int
+    identical: bool = False
+    """Whether threads with one body are one function, spawned in a row, and what they saw has no name."""
 
     @property
     def real_time(self) -> bool:
@@ -78,7 +80,10 @@ class GeneratedProgram:
         ProgramInterpreter(self, world)
 
     def __str__(self) -> str:
-        head = f"program {self.number} ({self.flavour}, {self.timeouts} time-outs, {self.spurious} spurious)"
+        kind = f"{self.flavour}{', identical threads' if self.identical else ''}"
+        head = (
+            f"program {self.number} ({kind}, {self.timeouts} time-outs, {self.spurious} spurious)"
+        )
         return "\n".join([head, *(f"  t{k}: {list(t)}" for k, t in enumerate(self.threads))])
 
 
@@ -92,14 +97,25 @@ class ProgramInterpreter:
         self.conditions = [world.condition(m, name=f"c{k}") for k, m in enumerate(self.locks)]
         self.semaphore = world.semaphore(program.permits, name="s")
         self.seen: dict[str, list[object]] = {}
+        self.unnamed: list[list[object]] = []
+        """What each thread without a name saw."""
+        self.identical = program.identical
+        self.functions: dict[tuple[Instruction, ...], Callable[[], None]] = {}
         self.handles: list[Handle] = []
         for k, body in enumerate(program.threads):
             self.handles.append(world.spawn(self._thread(f"t{k}", body), name=f"t{k}"))
         world.at_end(self._end)
 
     def _thread(self, name: str, body: tuple[Instruction, ...]) -> Callable[[], None]:
+        if self.identical:
+            return self.functions.setdefault(body, lambda: self._run_unnamed(body))
         seen = self.seen[name] = []
         return lambda: self._run(name, seen, body)
+
+    def _run_unnamed(self, body: tuple[Instruction, ...]) -> None:
+        seen: list[object] = []
+        self.unnamed.append(seen)
+        self._run("", seen, body)
 
     def _end(self) -> None:
         self.world.result(
@@ -110,6 +126,7 @@ class ProgramInterpreter:
                 tuple(len(c.value) for c in self.conditions),
                 self.world.now(),
                 tuple(sorted((k, tuple(map(repr, v))) for k, v in self.seen.items())),
+                tuple(sorted(tuple(map(repr, v)) for v in self.unnamed)),
             )
         )
 
@@ -220,6 +237,14 @@ class ProgramInterpreter:
         if join:
             handle.join()
 
+    def do_team(
+        self, name: str, seen: list[object], size: int, body: Any, backwards: bool, waits: bool
+    ) -> None:
+        handles = [self.world.spawn(self._thread("", body)) for _ in range(size)]
+        if waits:
+            for handle in reversed(handles) if backwards else handles:
+                handle.join()
+
     def do_choose(self, name: str, seen: list[object], n: int) -> object:
         return self.world.choose(n)
 
@@ -250,6 +275,28 @@ class ProgramInterpreter:
         ok = self.cells[x].compare_and_set(e, v)
         self.world.record("cas", ph="ok" if ok else "fail")
         return ok
+
+
+def with_identical_threads(program: GeneratedProgram) -> GeneratedProgram:
+    """The program with at least two threads that are alike: spawned in the set-up and never joined, or by a thread."""
+    chance = random.Random(program.number)
+    first = _without_joins(program.threads[0])
+    alike = chance.randint(2, min(len(program.threads), 4))
+    others = tuple(_without_joins(body) for body in program.threads[alike:])
+    if chance.random() < 0.5:
+        team = ("team", alike, first, chance.random() < 0.5, chance.random() < 0.8)
+        behind = _without_joins(program.threads[1])[:2] if chance.random() < 0.5 else ()
+        return replace(program, threads=((team, *behind), *others), identical=True)
+    return replace(program, threads=(first,) * alike + others, identical=True)
+
+
+def _without_joins(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """A body without joins of the threads of the program; what it spawns it may join."""
+    return tuple(
+        tuple(_without_joins(part) if isinstance(part, tuple) else part for part in instruction)
+        for instruction in body
+        if instruction[0] != "join"
+    )
 
 
 def generate(number: int, awaits: bool = False) -> GeneratedProgram:

@@ -1,4 +1,4 @@
-"""`make crosscheck-own`: generated tests with plain threads, with asyncio, and with loops that wait.
+"""`make crosscheck-own`: generated tests with plain threads, some identical, with asyncio, and with loops that wait.
 
 Prints each program whose ways to be run differ, and the sums; the exit code is 1 if any differs.
 """
@@ -12,9 +12,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from seriatim_workshop.crosscheck import own_asyncio, own_code, own_loops
+from seriatim_workshop.crosscheck import own_asyncio, own_code, own_loops, own_symmetry
 
-KINDS: dict[str, Any] = {"threads": own_code, "asyncio": own_asyncio, "loops": own_loops}
+KINDS: dict[str, Any] = {
+    "threads": own_code,
+    "symmetry": own_symmetry,
+    "asyncio": own_asyncio,
+    "loops": own_loops,
+}
 
 
 def main() -> int:
@@ -43,6 +48,7 @@ def differing(kind: str, asked: argparse.Namespace) -> int:
             sums["too large"] += agreement.large
             sums["withheld"] += agreement.withheld
             sums["traces"] += agreement.traces
+            sums["fewer with symmetry"] += getattr(agreement, "fewer", 0)
             sums["also by brute force"] += bool(agreement.brute)
             sums["differ"] += bool(agreement.wrong)
             if agreement.wrong:

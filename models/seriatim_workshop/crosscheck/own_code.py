@@ -28,6 +28,7 @@ from typing import Any
 from seriatim_models.explorer.python.execution import Search
 from seriatim_models.explorer.python.front import PythonResult, explored
 from seriatim_models.explorer.python.program import Target
+from seriatim_models.explorer.search.explore import Strategy
 
 HEAD = """
 import collections
@@ -187,53 +188,69 @@ class Generated:
     text: str
 
 
-# Long: it is a template with its chances at the lines.
-def generate(seed: int) -> Generated:
-    """The program of this seed."""
-    chance = random.Random(seed)
-    subjects = chance.sample(sorted(LINES), k=chance.randint(1, 4))
-    if "attribute" not in subjects and chance.random() < 0.6:
-        subjects.append("attribute")
-    weights = [LINES[subject][0] for subject in subjects]
-    threads = chance.choice((2, 2, 2, 3))
+class LineMaker:
+    """Draws lines over a few subjects."""
 
-    def line(inside: bool = False) -> str:
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.subjects = chance.sample(sorted(LINES), k=chance.randint(1, 4))
+        if "attribute" not in self.subjects and chance.random() < 0.6:
+            self.subjects.append("attribute")
+        self.weights = [LINES[subject][0] for subject in self.subjects]
+
+    def line(self, inside: bool = False) -> str:
+        """A statement, which may have several lines."""
+        chance = self.chance
         subject = (
-            chance.choice([s for s in subjects if s in PLAIN] or ["attribute"])
+            chance.choice([s for s in self.subjects if s in PLAIN] or ["attribute"])
             if inside
-            else chance.choices(subjects, weights)[0]
+            else chance.choices(self.subjects, self.weights)[0]
         )
         form = chance.choice(LINES[subject][1]).replace("\\n", "\n")
         result = []
         for text in form.split("\n"):
             if "{inner}" in text:
                 indent = text[: len(text) - len(text.lstrip())]
-                result.append(textwrap.indent(line(inside=True), indent))
+                result.append(textwrap.indent(self.line(inside=True), indent))
             else:
                 result.append(text.replace("{k}", str(chance.randint(0, 2))))
         return "\n".join(result)
 
-    def block(least: int, most: int) -> str:
-        return "\n".join(line() for _ in range(chance.randint(least, most))) or "pass"
+    def block(self, least: int, most: int) -> str:
+        """So many statements."""
+        return "\n".join(self.line() for _ in range(self.chance.randint(least, most))) or "pass"
 
-    parts = [
-        "def test():",
-        "    global G",
-        "    G = 0",
-        "    o, p, s = Thing(), Thing(5), Slotted()",
-        "    lst, d, dq = [1], {}, collections.deque()",
-        "    lock, rlock, cond = threading.Lock(), threading.RLock(), threading.Condition()",
-        "    ev, sem, q = threading.Event(), threading.Semaphore(1), queue.Queue(1)",
-        "    v = 0",
-        "    it, gen, keys, items = iter(lst), numbers(o), d.keys(), d.items()",
-        "    pairs, zipped, texts, entries = enumerate(lst), zip(lst, dq), map(str, lst), iter(d)",
-    ]
+
+SHARED = (
+    "def test():",
+    "    global G",
+    "    G = 0",
+    "    o, p, s = Thing(), Thing(5), Slotted()",
+    "    lst, d, dq = [1], {}, collections.deque()",
+    "    lock, rlock, cond = threading.Lock(), threading.RLock(), threading.Condition()",
+    "    ev, sem, q = threading.Event(), threading.Semaphore(1), queue.Queue(1)",
+    "    v = 0",
+    "    it, gen, keys, items = iter(lst), numbers(o), d.keys(), d.items()",
+    "    pairs, zipped, texts, entries = enumerate(lst), zip(lst, dq), map(str, lst), iter(d)",
+)
+"""How each test begins."""
+STATE = "o.x, p.x, s.x, G, v, shown(lst), shown(sorted(d.items())), shown(dq), tuple(it)"
+"""What each test returns behind what its threads saw."""
+
+
+def generate(seed: int) -> Generated:
+    """The program of this seed."""
+    chance = random.Random(seed)
+    maker = LineMaker(chance)
+    line = maker.line
+    threads = chance.choice((2, 2, 2, 3))
+    parts = list(SHARED)
     for k in range(threads):
         parts += [
             f"    def work{k}(r):",
             "        nonlocal v, lst, it, gen",
             "        global G",
-            textwrap.indent(block(1, 2 if threads == 3 else 3), " " * 8),
+            textwrap.indent(maker.block(1, 2 if threads == 3 else 3), " " * 8),
         ]
     parts.append(f"    results = [[] for _ in range({threads + 1})]")
     parts.append(f"    r = results[{threads}]")
@@ -249,9 +266,7 @@ def generate(seed: int) -> Generated:
     if chance.random() < 0.3:
         parts.append(textwrap.indent(line(), " " * 4))
     parts += [f"    t{k}.join()" for k in order]
-    parts.append(
-        "    return shown(results), o.x, p.x, s.x, G, v, shown(lst), shown(sorted(d.items())), shown(dq), tuple(it)"
-    )
+    parts.append(f"    return shown(results), {STATE}")
     return Generated(seed, HEAD + "\n".join(parts) + "\n")
 
 
@@ -268,6 +283,8 @@ class Agreement:
     brute: int = 0
     """Schedules that were run one by one; 0 if they were too many."""
     rounds: int = 0
+    fewer: int = 0
+    """Executions that symmetry saved."""
 
 
 def result_of(
@@ -276,12 +293,13 @@ def result_of(
     *,
     every_access: bool = False,
     search: Search | None = None,
+    strategy: Strategy | None = None,
     **options: Any,
 ) -> PythonResult:
     """Explore the test of a generated module."""
     search = Search(every_access=every_access) if search is None else search
     options = {"keep_going": True, "stuck_ok": True, "max_steps": 400, "shrink": 0, **options}
-    return explored(Target(name, str(path), "test"), search, None, (), None, options)
+    return explored(Target(name, str(path), "test"), search, strategy, (), None, options)
 
 
 def compared(

@@ -2,7 +2,8 @@
 
 For each program: the set of Foata normal forms that optimal DPOR visits equals the set over *all* interleavings;
 each is visited once and no execution is sleep-set blocked; and all interleavings with one normal form end in the same
-state with the same results (which is what independence means).
+state with the same results (which is what independence means). Where threads are identical, the search with symmetry
+must stand for as many traces, with the same ends and outcomes.
 
     python -m seriatim_workshop.crosscheck.run --programs 20000 --resume FILE
 
@@ -25,13 +26,18 @@ from pathlib import Path
 from seriatim_models.explorer.model import execution, operations, world
 from seriatim_models.explorer.model import program as tested
 from seriatim_models.explorer.model.program import Limits, Program, Setting
-from seriatim_models.explorer.search import dpor, runner
+from seriatim_models.explorer.search import dpor, runner, symmetry
 from seriatim_models.explorer.search.dpor import Dpor
 from seriatim_models.explorer.search.runner import Runner
 from seriatim_models.explorer.trace import foata, termination
 from seriatim_workshop.crosscheck import brute_force, generated_programs
 from seriatim_workshop.crosscheck.brute_force import guesses, interleavings
-from seriatim_workshop.crosscheck.generated_programs import FLAVOURS, GeneratedProgram, generate
+from seriatim_workshop.crosscheck.generated_programs import (
+    FLAVOURS,
+    GeneratedProgram,
+    generate,
+    with_identical_threads,
+)
 
 BRUTE_MAX = 1500
 """Programs with more interleavings are left out, and counted: they take too long."""
@@ -40,7 +46,7 @@ WALKS = 20
 """Random walks to guess whether a program is one of these."""
 
 SOURCES = (
-    brute_force, generated_programs, dpor, runner, execution, operations, world, tested, foata, termination,
+    brute_force, generated_programs, dpor, runner, symmetry, execution, operations, world, tested, foata, termination,
 )  # fmt: skip
 """Modules on which the result depends."""
 
@@ -105,7 +111,31 @@ def compare(
         result for _, results in outcomes.values() for result in results
     ):
         wrong = "the outcomes differ"
+    if not wrong and getattr(program, "identical", False):
+        wrong = up_to_symmetry(program, setting, outcomes)
     return CrosscheckResult(count, len(outcomes), wrong, kinds=frozenset(ends))
+
+
+def up_to_symmetry(
+    program: Program, setting: Setting, outcomes: dict[bytes, tuple[str, tuple[str, ...]]]
+) -> str:
+    """Explore `program` with symmetry, and compare with its traces, each with its end and outcome; what differs."""
+    runner = Runner(program, setting, Limits(keep_going=True))
+    Dpor(real_time=setting.real_time, symmetry=True).search(runner)
+    if runner.told_apart != len(outcomes):
+        return (
+            f"{len(outcomes)} traces, but with symmetry {runner.complete} for {runner.told_apart}"
+        )
+    if runner.complete > len(outcomes) or runner.redundant or runner.blocked or runner.cut:
+        return (
+            f"{len(outcomes)} traces, with symmetry {runner.complete} complete executions, {runner.redundant} "
+            f"redundant, {runner.blocked} blocked, {runner.cut} cut"
+        )
+    ends = {end for end, _ in outcomes.values()}
+    results = {result for _, found in outcomes.values() for result in found}
+    if set(runner.ends) != ends or {repr(o) for o in runner.outcomes} != results:
+        return "the ends or outcomes differ with symmetry"
+    return ""
 
 
 def compare_generated(program: GeneratedProgram, most: int = BRUTE_MAX) -> CrosscheckResult:
@@ -120,9 +150,15 @@ def compare_generated(program: GeneratedProgram, most: int = BRUTE_MAX) -> Cross
 
 
 def programs_at(number: int) -> list[GeneratedProgram]:
-    """The program with this number; with each round of flavours one in which threads wait for values, too."""
-    more = [generate(number, awaits=True)] if number % len(FLAVOURS) == 0 else []
-    return [generate(number), *more]
+    """The program with this number; now and then one more in which threads wait for values, or are identical."""
+    program, more = generate(number), []
+    if number % len(FLAVOURS) == 0:
+        more.append(generate(number, awaits=True))
+    if number % (len(FLAVOURS) + 1) == 0:
+        more.append(with_identical_threads(program))
+    if number % (len(FLAVOURS) * (len(FLAVOURS) + 1)) == 0:
+        more.append(with_identical_threads(more[0]))
+    return [program, *more]
 
 
 def source_hash() -> str:

@@ -228,7 +228,7 @@ class Execution:
         "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
         "names", "notifies",
         "nth", "ops", "order", "program", "real_time", "repeating", "schedule", "script", "setting_up",
-        "space", "spurious", "steps", "strays", "switch", "threads", "timeouts", "values", "world",
+        "space", "spurious", "steps", "strays", "switch", "threads", "timeouts", "told_apart", "values", "world",
     )  # fmt: skip
 
     def __init__(
@@ -271,6 +271,8 @@ class Execution:
         """Values that their objects had before them."""
         self.failures: list[Failure] = []
         self.notifies: list[Notification] = []
+        self.told_apart: dict[int, str] = {}
+        """Threads of which a program asked something that another one has not, by number, and what it asked."""
         self.strays = 0
         self.cycle: Any = None
         self.log: list[Any] | None = [] if log else None
@@ -403,7 +405,7 @@ class Execution:
                     thread.greenlet.throw(greenlet.GreenletExit)
                     if thread.greenlet is None:
                         break
-            thread.code = None
+            thread.code = thread.body = None
         # Break the cycles of references, so that nothing waits for the garbage collector.
         self.order.clear()
         self.by_tid.clear()

@@ -163,7 +163,7 @@ class Thread:
     """A thread of the program, or the alarm clock of a waiter (which has no code)."""
 
     __slots__ = (
-        "born", "children", "code", "daemon", "done", "ex", "greenlet", "held", "last", "name",
+        "body", "born", "children", "code", "daemon", "done", "end_of", "ex", "greenlet", "held", "last", "name",
         "number", "objects", "op", "resume", "spurious", "tid", "timeouts", "virtual",
     )  # fmt: skip
 
@@ -199,6 +199,10 @@ class Thread:
         self.held: list[tuple[str, dict[str, object]]] | None = None
         """Records that wait for its next operation."""
         self.code = code
+        self.body: Any = code
+        """What it runs, if another thread may run the same (see `search.symmetry`)."""
+        self.end_of: int | None = None
+        """Index of the object that only its end writes, if another thread made one."""
         self.greenlet: Any = None
         self.resume: Any = self._ring if code is None else None
         ex.order.append(self)
@@ -238,6 +242,7 @@ class ExecutionContext(Protocol):
     script: list[Operation]
     ops: list[Operation]
     values: list[Any]
+    told_apart: dict[int, str]
 
     def announce(self, thread: Thread, op: Operation) -> Any:
         """Stop `thread` before `op` until it has been done; its result."""

@@ -208,6 +208,9 @@ class PythonExecution(Execution):
     """What the program has put into modules, or classes of such, that all executions share: into what, name, and what
     was there."""
 
+    mortal = False
+    """Whether objects die in it, see `lifetimes`: then none may be kept for longer."""
+
     steps_show_all_state = False  # a loop may count in what no other thread sees
 
     __slots__ = (

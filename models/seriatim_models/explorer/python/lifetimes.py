@@ -238,6 +238,8 @@ def _handled(code: types.CodeType) -> Iterator[tuple[int, int]]:
 class MortalExecution(PythonExecution):
     """An execution in which objects die."""
 
+    mortal = True
+
     __slots__ = ("burying", "referred", "watched")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -11,6 +11,7 @@ import _thread
 import ast
 import contextvars
 import datetime
+import functools
 import sys
 import threading
 import time
@@ -118,6 +119,10 @@ class PythonThread:
         self._said = ex.record(object(), "Thread", True)
         """The places of what others may ask it: its name, whether it is a daemon."""
         self._engine: EngineThread | None = None
+        self._given: Any = None
+        """What it runs, with its arguments; two threads may be alike in it (see `search.symmetry`)."""
+        if type(self) is PythonThread and callable(target) and not ex.mortal and context is None:
+            self._given = functools.partial(target, *self._args, **self._kwargs)
         self._initialized = True
 
     def start(self) -> None:
@@ -143,6 +148,8 @@ class PythonThread:
     def _bootstrap(self) -> None:
         ex, thread = here()
         self._engine = thread
+        thread.body, thread.end_of = self._given, self._life.index
+        del self._given
         ex.heads[thread] = self
         ex.has_threads()
         run_to_the_end(ex, thread, self._life, self._run)
@@ -165,7 +172,9 @@ class PythonThread:
             raise RuntimeError("cannot join current thread")
         if timeout is None:
             do(ex, thread, Join(target))
-        elif timeout <= 0:
+            return
+        self._told_apart("a join with a time limit")
+        if timeout <= 0:
             do(ex, thread, IsAlive(self._life))
         elif thread.timeouts > 0:
             do(ex, thread, IsAlive(self._life, timeout))
@@ -177,16 +186,24 @@ class PythonThread:
         ex, thread = here()
         if self._engine is None:
             return False
+        self._told_apart("is_alive()")
         return bool(do(ex, thread, IsAlive(self._life)))
+
+    def _told_apart(self, asked: str) -> None:
+        """A program asks something of this thread that of another one it would not."""
+        if self._engine is not None:
+            self._engine.ex.told_apart.setdefault(self._engine.tid, f"{asked} is asked for")
 
     def _asked(self) -> None:
         """Which number a thread has is no place: who waits for it in a loop cannot be known to wait."""
+        self._told_apart("its number")
         ex = now.execution
         if ex is not None and ex.current is not self._engine:
             ex.changes(ex.current)
 
     def _touch(self, what: str, write: bool) -> None:
         """Announce that its name, or whether it is a daemon, is read or set."""
+        self._told_apart(what)
         ex = now.execution
         if ex is not None and (thread := ex.current) is not None:
             ex.touch(thread, self._said, what, write, site_of_caller())
@@ -246,6 +263,7 @@ class PythonThread:
         return self is other
 
     def __repr__(self) -> str:
+        self._told_apart("repr()")
         return f"<Thread({self._name})>"
 
 
@@ -362,12 +380,14 @@ def library_classes() -> dict[str, Any]:
 def current_thread() -> Any:
     """The `Thread` that calls."""
     ex, thread = here()
+    ex.told_apart.setdefault(thread.tid, "current_thread() is asked for")
     return ex.heads.get(thread)
 
 
 def get_ident() -> int:
     """The number of the calling thread."""
-    _, thread = here()
+    ex, thread = here()
+    ex.told_apart.setdefault(thread.tid, "get_ident() is asked for")
     return FIRST_IDENT + thread.tid
 
 

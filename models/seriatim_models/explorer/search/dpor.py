@@ -39,6 +39,8 @@ after notdep(e, E) also.
 **What an operation touches** may differ between the order in which it was seen and the reversed one (a failed
 compare-and-set may now succeed). `touch_at` gives it for the reversed order, so that sleeping and inserting are exact.
 
+**Identical threads** are told apart, unless it is asked for that they are not: see `symmetry`.
+
 Memory is the current execution with its branches: bounded by depth, not by the number of executions.
 Traces are counted apart from the search, from a bounded sample of their names (`foata.Names`).
 """
@@ -61,6 +63,7 @@ from seriatim_models.explorer.model.operations import (
 )
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner
+from seriatim_models.explorer.search.symmetry import Exchange, Symmetry, Way
 from seriatim_models.explorer.trace.foata import digest_of, normal_form
 from seriatim_models.explorer.trace.termination import classify
 
@@ -92,17 +95,27 @@ class Dpor:
     """Optimal dynamic partial-order reduction: every trace exactly once.
 
     With `real_time`, invocations and responses of calls become steps that keep their order against each other.
+    With `symmetry`, threads that were spawned in a row with one function count as identical, and traces that differ
+    only by exchanging them are not all explored: see `search.symmetry`, also for when `Misuse` is raised.
     """
 
-    def __init__(self, *, real_time: bool = False) -> None:
+    def __init__(self, *, real_time: bool = False, symmetry: bool = False) -> None:
         self.real_time = real_time
+        self.symmetry = symmetry
 
     def __str__(self) -> str:
-        return f"Dpor({'real_time=True' if self.real_time else ''})"
+        given = ("real_time", self.real_time), ("symmetry", self.symmetry)
+        return f"Dpor({', '.join(f'{name}=True' for name, asked in given if asked)})"
 
     def search(self, runner: Runner) -> None:
         """Explore the program of `runner` until all is seen, a budget runs out or a violation ends the search."""
-        DporSearch(runner).run()
+        if not self.symmetry:
+            DporSearch(runner).run()
+            return
+        search = DporSearch(runner)
+        search.symmetry = symmetry = Symmetry()
+        search.run()
+        runner.told_apart = symmetry.told_apart
 
 
 class DporSearch:
@@ -120,6 +133,8 @@ class DporSearch:
         """How many leading steps of the path have been executed before, so that all about them is known."""
         self.floor = 0
         """Nodes above this depth belong to the coordinator (see `parallel`): no branch is left or taken there."""
+        self.symmetry: Symmetry | None = None
+        """What is known of identical threads, if they are to be explored once up to exchanging them."""
         self.outbox: dict[tuple[Any, ...], list[Branch]] = {}
         """The sequences to be left at those nodes; the key begins with the depth."""
         # About each step of the current execution:
@@ -174,6 +189,8 @@ class DporSearch:
         ex.know(self.pasts, self.steps_of)
         try:
             end = self.execute(ex)
+            if self.symmetry is not None:
+                self._look_at_threads(self.symmetry, ex, end)
             if end != "blocked":
                 self.find_races(ex)
             digest = digest_of(self.sums[-1] if self.sums else 0)
@@ -186,7 +203,10 @@ class DporSearch:
                 tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
                 runner.forms.add(normal_form(ex, tids, alternatives, self.levels))
             self.records = ex.world.records
+            world, complete = ex.world, runner.complete
             stop = runner.ended(ex, end, digest)
+            if self.symmetry is not None and runner.complete > complete:
+                self._count_up_to_symmetry(self.symmetry, world.results, check=not stop)
         except BaseException:
             ex.close()
             raise
@@ -253,6 +273,8 @@ class DporSearch:
             self.marks,
         ):
             del about[depth:]
+        if self.symmetry is not None:
+            self.symmetry.forget(depth)
         for some in (self.races, self.choices, self.awaits):
             while some and some[-1][0] >= depth:
                 some.pop()
@@ -287,6 +309,8 @@ class DporSearch:
                 raise hidden(f"step {j + 1} of thread {step.tid} is another")
             # One new step: its happens-before and its races, then do it.
             self._note(thread, op, step)
+            if self.symmetry is not None:
+                self.symmetry.note(thread.latest, op.after(), self.races)
             self.marks.append(len(ex.world.records))
             take(thread, step.alternative)
             self.known = j = j + 1
@@ -552,6 +576,9 @@ class DporSearch:
         for sleeper in node.sleep:
             if self._weak_initial(sleeper, steps, tid, alternative, touch) is not None:
                 return
+        if self.symmetry is not None:
+            self._reverse_twin(self.symmetry, i, steps, tid, alternative, touch)
+            return
         # Above the floor the tree is the coordinator's: the sequence is sent to it.
         if i < self.floor:
             sequence = [self.path[k] for k in bits_of(steps)]
@@ -563,6 +590,87 @@ class DporSearch:
                 ]
             return
         self._insert(node.tree, steps, tid, alternative, touch)
+
+    def _look_at_threads(self, symmetry: Symmetry, ex: Execution, end: str) -> None:
+        """Let identical threads be found, in an execution in which no thread failed."""
+        if end in ("blocked", "failed"):
+            symmetry.look_away()
+        else:
+            tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
+            symmetry.look_at(ex, self.ops, tids, alternatives)
+
+    def _count_up_to_symmetry(self, symmetry: Symmetry, results: list[object], check: bool) -> None:
+        """Count a complete execution; of some, if they are to be checked, run one with two threads exchanged."""
+        symmetry.count(self.sums[-1] if self.sums else 0)
+        if check and symmetry.is_to_be_checked():
+            other = self.runner.fresh()
+            try:
+                symmetry.check(other, self.values, results)
+            finally:
+                other.close()
+
+    def _reverse_twin(
+        self, symmetry: Symmetry, i: int, steps: int, tid: int, alternative: int, touch: Footprint
+    ) -> None:
+        """As `_reverse`, where nothing that sleeps at node i is a weak initial of v: leave v or a twin of it.
+
+        Of all twins that one which is explored first; nothing if one has been. See `symmetry`.
+        """
+        depth, place = i, self._place_in_tree(i, steps, tid, alternative, touch, None)
+        best: Exchange | None = None
+        rest = steps
+        last: Footprint | None = touch
+        for way in symmetry.ways(i, steps, tid):
+            found = self._place(way, tid, alternative, touch)
+            if found is None:
+                return
+            if found[0] > depth or (found[0] == depth and found[1] < place):
+                depth, place, rest, last = found
+                best = way.exchange
+        self._insert(self.nodes[depth].tree, rest, tid, alternative, last, best)
+
+    def _place(
+        self, way: Way, tid: int, alternative: int, touch: Footprint | None
+    ) -> tuple[int, int, int, Footprint | None] | None:
+        """Where in the tree the twin of a sequence belongs that `way` makes of it: below which node, and where there.
+
+        Also what is left of the sequence there. None if all that begins like the twin has been, or is being, explored.
+        """
+        rest, exchange = way.steps, way.exchange
+        for k in range(way.begin, len(self.path)):
+            if not rest and touch is None:
+                return None
+            for sleeper in self.nodes[k].sleep:
+                twin = exchanged(sleeper, exchange, back=True)
+                if self._weak_initial(twin, rest, tid, alternative, touch) is not None:
+                    return None
+            twin = exchanged(self.path[k], exchange, back=True)
+            taken = self._weak_initial(twin, rest, tid, alternative, touch)
+            if taken is None:
+                place = self._place_in_tree(k, rest, tid, alternative, touch, exchange)
+                return k, place, rest, touch
+            if taken >= 0:
+                rest ^= 1 << taken
+            elif taken == -1:
+                touch = None
+        return None
+
+    def _place_in_tree(
+        self,
+        i: int,
+        steps: int,
+        tid: int,
+        alternative: int,
+        touch: Footprint | None,
+        exchange: Exchange | None,
+    ) -> int:
+        """Below which of the branches to be taken at node i a sequence belongs; their number if below none."""
+        tree = self.nodes[i].tree
+        for k, child in enumerate(tree):
+            first = child if exchange is None else exchanged(child, exchange, back=True)
+            if self._weak_initial(first, steps, tid, alternative, touch) is not None:
+                return k
+        return len(tree)
 
     def _weak_initial(
         self, step: Branch, steps: int, tid: int, alternative: int, touch: Footprint | None
@@ -594,13 +702,23 @@ class DporSearch:
         return place
 
     def _insert(
-        self, children: list[Branch], steps: int, tid: int, alternative: int, last: Footprint | None
+        self,
+        children: list[Branch],
+        steps: int,
+        tid: int,
+        alternative: int,
+        last: Footprint | None,
+        exchange: Exchange | None = None,
     ) -> None:
-        """insert(v, WuT) of the paper: add v = `steps` then (tid, alternative), unless a leaf of the tree covers it."""
+        """insert(v, WuT) of the paper: add v = `steps` then (tid, alternative), unless a leaf of the tree covers it.
+
+        With `exchange`, of what v becomes by it.
+        """
         # Go down along the first branches that are weak initials of what is left of v, and take them out of it.
         while True:
             for child in children:
-                k = self._weak_initial(child, steps, tid, alternative, last)
+                first = child if exchange is None else exchanged(child, exchange, back=True)
+                k = self._weak_initial(first, steps, tid, alternative, last)
                 if k is None:
                     continue
                 if k >= 0:
@@ -617,10 +735,20 @@ class DporSearch:
         for k in bits_of(steps):
             step = self.path[k]
             branch = Branch(step.tid, step.alternative, step.footprint)
-            children.append(branch)
-            children = branch.children
+            children.append(branch if exchange is None else exchanged(branch, exchange))
+            children = children[-1].children
         if last is not None:
-            children.append(Branch(tid, alternative, last))
+            branch = Branch(tid, alternative, last)
+            children.append(branch if exchange is None else exchanged(branch, exchange))
+
+
+def exchanged(branch: Branch, exchange: Exchange, back: bool = False) -> Branch:
+    """What a branch becomes if identical threads are exchanged, or what becomes it; without its children."""
+    return Branch(
+        exchange.thread(branch.tid, back),
+        branch.alternative,
+        exchange.footprint(branch.footprint, back),
+    )
 
 
 def bits_of(steps: int) -> Iterator[int]:

@@ -218,7 +218,12 @@ def _explored(
         runner.found[0] = Shrinker(runner, shrink).run()
     result = _finding(runner, name, strategy)
     result.seconds = seconds_spent
-    if isinstance(strategy, Dpor) and result.verdict == "inconclusive" and not runner.cut:
+    if (
+        isinstance(strategy, Dpor)
+        and not strategy.symmetry  # how many of all traces are twins is not known before
+        and result.verdict == "inconclusive"
+        and not runner.cut
+    ):
         # A budget ran out. How much is there besides?
         estimator = Estimator(runner.program, setting, limits.max_steps)
         size = estimator.spend(min(0.05 * seconds_spent, 0.5))
@@ -235,6 +240,12 @@ def _search(
             raise Misuse(f"a bound on preemptions is for Dpor(); {strategy} picks as it likes")
         if checkpoint is not None or jobs > 1:
             raise Misuse(f"checkpoint and jobs are for Dpor(); {strategy} has no frontier to share")
+        strategy.search(runner)
+    elif strategy.symmetry:
+        if checkpoint is not None or jobs > 1 or runner.limits.preemptions is not None:
+            raise Misuse(
+                "symmetry goes with neither checkpoint nor jobs nor a bound on preemptions"
+            )
         strategy.search(runner)
     elif runner.limits.preemptions is not None:
         if checkpoint is not None or jobs > 1:
@@ -369,6 +380,7 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         cut=runner.cut,
         redundant=runner.redundant,
         traces=_traces(runner, strategy),
+        told_apart=runner.told_apart,
         violations=runner.violations,
         outcomes=runner.outcomes,
         ends=runner.ends,
@@ -460,7 +472,12 @@ def _traces(runner: Runner, strategy: Strategy) -> int | None:
 def _many(result: Result) -> str:
     if result.traces is None:
         return f"{result.executions} executions"
-    return f"{result.traces} traces ({result.executions} executions)"
+    told = ""
+    if result.told_apart == result.traces:
+        told = "; no threads were exchanged"
+    elif result.told_apart is not None:
+        told = f"; {result.told_apart} with identical threads told apart"
+    return f"{result.traces} traces ({result.executions} executions{told})"
 
 
 def checked(result: Result) -> Any:
