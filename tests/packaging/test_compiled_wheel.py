@@ -42,10 +42,12 @@ for mutant in list(MUTANTS.values())[::10]:
 """A line with all that a search says, for each program and for every tenth mutant, each up to 40 executions."""
 
 AGREEING = """
-from seriatim_workshop.crosscheck.generated_programs import generate
+from seriatim_workshop.crosscheck.generated_programs import generate, with_identical_threads
 from seriatim_workshop.crosscheck.run import compare_generated
 
-found = [compare_generated(generate(n)) for n in range(150)]
+programs = [generate(n) for n in range(150)]
+programs += map(with_identical_threads, programs[::3])
+found = [compare_generated(program) for program in programs]
 print([f.wrong for f in found if f.wrong], sum(not f.too_large for f in found))
 """
 """What is wrong with the search beside brute force, and how many generated programs were compared."""
