@@ -188,6 +188,18 @@ def plain_state_tells_apart(world: World) -> None:
     world.at_end(lambda: world.result(last.get()))
 
 
+def a_check_looks_at_names(world: World) -> None:
+    x, names = world.cell(0), list[str]()
+
+    def work() -> None:
+        x.set(x.get() + 1)
+        names.append(world.thread)
+
+    for _ in range(2):
+        world.spawn(work)
+    world.at_end(lambda: "t2 was first" if names[0] == "t2" else None)
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [
@@ -195,6 +207,7 @@ def plain_state_tells_apart(world: World) -> None:
         (none_but_one_is_joined, "one is joined before the others"),
         (one_joins_another, "one joins another"),
         (plain_state_tells_apart, "with them exchanged"),
+        (a_check_looks_at_names, "with them exchanged something is"),
     ],
 )
 def test_threads_that_are_told_apart_are_refused(program: Program, why: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from seriatim_models.cli import run as cli
 from seriatim_models.explorer import Dpor, Misuse
 from seriatim_models.explorer.python import check
+from seriatim_models.explorer.search.symmetry import Symmetry
 from seriatim_workshop.crosscheck import own_symmetry
 
 pytest_plugins = ["pytester"]
@@ -200,6 +201,20 @@ def asks_for_a_name() -> None:
 def test_threads_that_are_told_apart_are_refused(test: Callable[[], None], why: str) -> None:
     with pytest.raises(Misuse, match=why):
         check(test, BY_EXCHANGE)
+
+
+def first_by_name() -> None:
+    seen: list[str] = []
+    run(lambda: seen.append(threading.current_thread().name), 2)
+    assert seen[0].startswith("Thread-1")
+
+
+def test_what_is_not_asked_for_is_found_by_exchanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a name is asked for and it is not noted: running with the threads exchanged shows it."""
+    assert check(first_by_name).verdict == "violated"
+    monkeypatch.setattr(Symmetry, "_refuse_what_was_asked", lambda *_: None)
+    with pytest.raises(Misuse, match="with them exchanged"):
+        check(first_by_name, BY_EXCHANGE)
 
 
 TEXT = """import threading

@@ -63,7 +63,7 @@ from seriatim_models.explorer.model.operations import (
 )
 from seriatim_models.explorer.model.world import Record
 from seriatim_models.explorer.search.runner import Runner
-from seriatim_models.explorer.search.symmetry import Exchange, Symmetry, Way
+from seriatim_models.explorer.search.symmetry import EndedExecution, Exchange, Symmetry, Way
 from seriatim_models.explorer.trace.foata import digest_of, normal_form
 from seriatim_models.explorer.trace.termination import classify
 
@@ -203,13 +203,14 @@ class DporSearch:
                 tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
                 runner.forms.add(normal_form(ex, tids, alternatives, self.levels))
             self.records = ex.world.records
-            world, complete = ex.world, runner.complete
+            world, complete, violations = ex.world, runner.complete, runner.violations
             stop = runner.ended(ex, end, digest)
-            if self.symmetry is not None and runner.complete > complete:
-                self._count_up_to_symmetry(self.symmetry, world.results, check=not stop)
         except BaseException:
             ex.close()
             raise
+        if self.symmetry is not None and runner.complete > complete:
+            ended = EndedExecution(self.values, world.results, runner.violations > violations)
+            self._count_up_to_symmetry(self.symmetry, ended, check=not stop)
         if stop:
             return True
         if self.advance():
@@ -599,13 +600,13 @@ class DporSearch:
             tids, alternatives = [s.tid for s in self.path], [s.alternative for s in self.path]
             symmetry.look_at(ex, self.ops, tids, alternatives)
 
-    def _count_up_to_symmetry(self, symmetry: Symmetry, results: list[object], check: bool) -> None:
+    def _count_up_to_symmetry(self, symmetry: Symmetry, ended: EndedExecution, check: bool) -> None:
         """Count a complete execution; of some, if they are to be checked, run one with two threads exchanged."""
         symmetry.count(self.sums[-1] if self.sums else 0)
         if check and symmetry.is_to_be_checked():
             other = self.runner.fresh()
             try:
-                symmetry.check(other, self.values, results)
+                symmetry.check(other, ended)
             finally:
                 other.close()
 
