@@ -244,7 +244,9 @@ def test_the_command_says_both_numbers(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli(["check", f"{path}::test_three", "--symmetry", "--json", str(report)]) == 0
     (program,) = json.loads(report.read_text())["programs"]
     assert (program["traces"], program["complete"]) == (1, 1)
-    assert "told apart, there are 6 traces" in program["bounds"]
+    assert program["exchanged"] == "with identical threads told apart there are 6 traces"
+    assert "With identical threads told apart there are 6 traces." in program["bounds"]
+    assert f"test_three: {program['exchanged']}" in " ".join(capsys.readouterr().out.split())
     assert "6 with identical threads told apart" in program["why"]
     assert program["command"].endswith("::test_three --symmetry")
     assert cli(["check", str(path), "--symmetry"]) == 3

@@ -186,8 +186,8 @@ def finish(report: Report, out: Outputs, verbose: bool = False) -> int:
     report.programs = [counterexample_annotation.annotated(run) for run in report.programs]
     write(out.console, report, verbose)
     for run in report.programs:
-        if run.split:
-            out.console.print(f"{run.program}: {run.split}", markup=False)
+        for said in filter(None, (run.split, run.exchanged)):
+            out.console.print(f"{run.program}: {said}", markup=False)
     out.write(report)
     return report.exit_code
 

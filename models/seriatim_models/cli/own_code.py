@@ -344,10 +344,12 @@ def own_run(
     bounds = (
         "One step is one Python operation on a shared place; memory is sequentially consistent."
     )
-    if result.told_apart != result.traces and result.told_apart is not None:
-        bounds += (
-            f" Identical threads were exchanged: told apart, there are {result.told_apart} traces."
-        )
+    exchanged = ""
+    if result.told_apart is not None and result.traces is not None:
+        exchanged = "no threads were exchanged"
+        if result.told_apart != result.traces:
+            exchanged = f"with identical threads told apart there are {result.told_apart:,} traces"
+        bounds += f" {exchanged[0].upper()}{exchanged[1:]}."
     case = result.counterexample
     summary = None
     if case is not None:
@@ -370,6 +372,7 @@ def own_run(
         blocked=result.blocked,
         seconds=result.seconds,
         bounds=bounds,
+        exchanged=exchanged,
         why=result.why,
         limits={name: limit for name, limit in result.bounds.items() if limit is not None},
         findings=[],

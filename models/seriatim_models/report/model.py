@@ -79,6 +79,8 @@ class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """Every bound and budget of the search that applied."""
     split: str = ""
     """What it cost to share the search between processes, if it was shared."""
+    exchanged: str = ""
+    """How many traces those that were run stand for, if identical threads were exchanged."""
     mutant: str | None = None
     counterexample: CounterexampleSummary | None = None
 
