@@ -92,8 +92,8 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table,
                         ARGS=--peers runs the same by frontrun and interleave-test)
   make crosscheck-columnar   columnar against row-based judging, on HISTORIES (10000) mutated ones
-  make crosscheck-own   generated tests with plain threads: promotion against every access a step; with loops that wait:
-                        against the same loops unfolded;
+  make crosscheck-own   generated tests with plain threads: promotion against every access a step; with identical threads:
+                        with and without symmetry; with loops that wait: against the same loops unfolded;
                         with asyncio: against all orders of timers on the real event loop
   make bench            us and our peers side by side, in rounds: numbers and a page in build/bench;
                         a peer that cannot be had is skipped with the reason
