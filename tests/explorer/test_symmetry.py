@@ -84,21 +84,21 @@ def producers_and_consumers(of_each: int) -> Program:
 )
 def test_each_trace_once_up_to_exchanging(program: Program, traces: int, executions: int) -> None:
     apart, together = explore(program, Dpor()), explore(program, BY_EXCHANGE)
-    assert (apart.verdict, apart.executions, apart.told_apart) == ("ok", traces, None)
-    assert (together.verdict, together.executions, together.told_apart) == (
+    assert (apart.verdict, apart.executions, apart.unreduced) == ("ok", traces, None)
+    assert (together.verdict, together.executions, together.unreduced) == (
         "ok",
         executions,
         traces,
     )
     assert (together.blocked, together.redundant, together.exhausted) == (0, 0, True)
     assert set(together.outcomes) == set(apart.outcomes)
-    assert f"{traces} with identical threads told apart" in together.why
+    assert f"{traces} with identical threads distinguished" in together.why
 
 
 def test_two_groups_are_exchanged_independently() -> None:
     apart = explore(producers_and_consumers(2), Dpor())
     together = explore(producers_and_consumers(2), BY_EXCHANGE)
-    assert together.told_apart == apart.traces
+    assert together.unreduced == apart.traces
     assert together.executions < (apart.traces or 0) / 2
 
 
@@ -210,7 +210,7 @@ def a_check_looks_at_names(world: World) -> None:
         (a_check_looks_at_names, "with them exchanged something is"),
     ],
 )
-def test_threads_that_are_told_apart_are_refused(program: Program, why: str) -> None:
+def test_threads_that_are_distinguished_are_refused(program: Program, why: str) -> None:
     with pytest.raises(Misuse, match=why) as refused:
         explore(program, BY_EXCHANGE, stuck_ok=True)
     assert "Explore without symmetry" in str(refused.value)
@@ -242,7 +242,7 @@ def test_others_between_them_end_a_group() -> None:
             world.spawn(work)
 
     result = explore(program, BY_EXCHANGE)
-    assert (result.executions, result.told_apart) == (6, 6)
+    assert (result.executions, result.unreduced) == (6, 6)
     assert "no threads were exchanged" in result.why
 
 

@@ -116,7 +116,7 @@ def test_each_trace_once_up_to_exchanging(
 ) -> None:
     apart, together = check(test), check(test, BY_EXCHANGE)
     assert (apart.verdict, apart.traces) == ("ok", traces)
-    assert (together.verdict, together.executions, together.told_apart) == (
+    assert (together.verdict, together.executions, together.unreduced) == (
         "ok",
         executions,
         traces,
@@ -198,7 +198,7 @@ def asks_for_a_name() -> None:
         (asks_for_a_name, "name is asked for"),
     ],
 )
-def test_threads_that_are_told_apart_are_refused(test: Callable[[], None], why: str) -> None:
+def test_threads_that_are_distinguished_are_refused(test: Callable[[], None], why: str) -> None:
     with pytest.raises(Misuse, match=why):
         check(test, BY_EXCHANGE)
 
@@ -244,10 +244,10 @@ def test_the_command_says_both_numbers(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli(["check", f"{path}::test_three", "--symmetry", "--json", str(report)]) == 0
     (program,) = json.loads(report.read_text())["programs"]
     assert (program["traces"], program["complete"]) == (1, 1)
-    assert program["exchanged"] == "with identical threads told apart there are 6 traces"
-    assert "With identical threads told apart there are 6 traces." in program["bounds"]
+    assert program["exchanged"] == "with identical threads distinguished there are 6 traces"
+    assert "With identical threads distinguished there are 6 traces." in program["bounds"]
     assert f"test_three: {program['exchanged']}" in " ".join(capsys.readouterr().out.split())
-    assert "6 with identical threads told apart" in program["why"]
+    assert "6 with identical threads distinguished" in program["why"]
     assert program["command"].endswith("::test_three --symmetry")
     assert cli(["check", str(path), "--symmetry"]) == 3
     shown = " ".join(capsys.readouterr().out.split())

@@ -345,10 +345,12 @@ def own_run(
         "One step is one Python operation on a shared place; memory is sequentially consistent."
     )
     exchanged = ""
-    if result.told_apart is not None and result.traces is not None:
+    if result.unreduced is not None and result.traces is not None:
         exchanged = "no threads were exchanged"
-        if result.told_apart != result.traces:
-            exchanged = f"with identical threads told apart there are {result.told_apart:,} traces"
+        if result.unreduced != result.traces:
+            exchanged = (
+                f"with identical threads distinguished there are {result.unreduced:,} traces"
+            )
         bounds += f" {exchanged[0].upper()}{exchanged[1:]}."
     case = result.counterexample
     summary = None

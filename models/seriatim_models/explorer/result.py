@@ -45,8 +45,8 @@ class Result:
     of a search by `Dpor` these are the complete executions without the repetitions so found,
     of a sampling strategy an estimate.
     """
-    told_apart: int | None = None
-    """With `Dpor(symmetry=True)`: the traces that these stand for if identical threads are told apart, which is how
+    unreduced: int | None = None
+    """With `Dpor(symmetry=True)`: the traces that these stand for if identical threads are distinguished, which is how
     many a search without it finds. None if they were not counted.
     """
     violations: int = 0

@@ -1,4 +1,4 @@
-"""Generated programs of ordinary Python with identical threads: explored with symmetry, and all told apart.
+"""Generated programs of ordinary Python with identical threads: explored with symmetry, and all distinguished.
 
 The lines are those of `own_code`; two or three threads run one function, and what they saw is returned without saying
 who saw it. The search with symmetry must stand for as many traces as the other one finds, in at most as many
@@ -76,9 +76,9 @@ def compared(program: Generated, folder: Path, *, executions: int = 3000) -> Agr
     alike = result_of(path, name, strategy=Dpor(symmetry=True), max_executions=executions)
     agreement.withheld = bool(apart.unseen)
     agreement.fewer = agreement.traces - alike.executions
-    if alike.told_apart != apart.traces or agreement.fewer < 0:
+    if alike.unreduced != apart.traces or agreement.fewer < 0:
         agreement.wrong.append(
-            f"{apart.traces} traces, with symmetry {alike.executions} for {alike.told_apart}"
+            f"{apart.traces} traces, with symmetry {alike.executions} for {alike.unreduced}"
         )
     for what in ("outcomes", "ends"):
         ours, theirs = set(getattr(alike, what)), set(getattr(apart, what))

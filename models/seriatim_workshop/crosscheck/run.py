@@ -122,10 +122,8 @@ def up_to_symmetry(
     """Explore `program` with symmetry, and compare with its traces, each with its end and outcome; what differs."""
     runner = Runner(program, setting, Limits(keep_going=True))
     Dpor(real_time=setting.real_time, symmetry=True).search(runner)
-    if runner.told_apart != len(outcomes):
-        return (
-            f"{len(outcomes)} traces, but with symmetry {runner.complete} for {runner.told_apart}"
-        )
+    if runner.unreduced != len(outcomes):
+        return f"{len(outcomes)} traces, but with symmetry {runner.complete} for {runner.unreduced}"
     if runner.complete > len(outcomes) or runner.redundant or runner.blocked or runner.cut:
         return (
             f"{len(outcomes)} traces, with symmetry {runner.complete} complete executions, {runner.redundant} "

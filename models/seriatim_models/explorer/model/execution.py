@@ -225,10 +225,10 @@ class Execution:
     """Whether threads that repeat the same steps with the same results change nothing: all shared state is in cells."""
 
     __slots__ = (
-        "acting", "by_tid", "calls", "closing", "current", "cycle", "end", "failures", "hub", "log",
-        "names", "notifies",
-        "nth", "ops", "order", "program", "real_time", "repeating", "schedule", "script", "setting_up",
-        "space", "spurious", "steps", "strays", "switch", "threads", "timeouts", "told_apart", "values", "world",
+        "acting", "by_tid", "calls", "closing", "current", "cycle", "distinguished", "end", "failures",
+        "hub", "log", "names", "notifies", "nth", "ops", "order", "program", "real_time", "repeating",
+        "schedule", "script", "setting_up", "space", "spurious", "steps", "strays", "switch", "threads",
+        "timeouts", "values", "world",
     )  # fmt: skip
 
     def __init__(
@@ -271,7 +271,7 @@ class Execution:
         """Values that their objects had before them."""
         self.failures: list[Failure] = []
         self.notifies: list[Notification] = []
-        self.told_apart: dict[int, str] = {}
+        self.distinguished: dict[int, str] = {}
         """Threads of which a program asked something that another one has not, by number, and what it asked."""
         self.strays = 0
         self.cycle: Any = None

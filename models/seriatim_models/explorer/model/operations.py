@@ -242,7 +242,7 @@ class ExecutionContext(Protocol):
     script: list[Operation]
     ops: list[Operation]
     values: list[Any]
-    told_apart: dict[int, str]
+    distinguished: dict[int, str]
 
     def announce(self, thread: Thread, op: Operation) -> Any:
         """Stop `thread` before `op` until it has been done; its result."""

@@ -164,7 +164,7 @@ def _drawn() -> random.Random:
     """The generator of the calling thread, seeded with its number."""
     ex, thread = here()
     ex.changes(thread)
-    ex.told_apart.setdefault(thread.tid, "it draws random numbers, which are its own")
+    ex.distinguished.setdefault(thread.tid, "it draws random numbers, which are its own")
     found = ex.generators.get(thread.tid)
     if found is None:
         found = ex.generators[thread.tid] = random.Random(thread.tid)

@@ -173,7 +173,7 @@ class PythonThread:
         if timeout is None:
             do(ex, thread, Join(target))
             return
-        self._told_apart("a join with a time limit")
+        self._distinguished("a join with a time limit")
         if timeout <= 0:
             do(ex, thread, IsAlive(self._life))
         elif thread.timeouts > 0:
@@ -186,24 +186,24 @@ class PythonThread:
         ex, thread = here()
         if self._engine is None:
             return False
-        self._told_apart("is_alive()")
+        self._distinguished("is_alive()")
         return bool(do(ex, thread, IsAlive(self._life)))
 
-    def _told_apart(self, asked: str) -> None:
+    def _distinguished(self, asked: str) -> None:
         """A program asks something of this thread that of another one it would not."""
         if self._engine is not None:
-            self._engine.ex.told_apart.setdefault(self._engine.tid, f"{asked} is asked for")
+            self._engine.ex.distinguished.setdefault(self._engine.tid, f"{asked} is asked for")
 
     def _asked(self) -> None:
         """Which number a thread has is no place: who waits for it in a loop cannot be known to wait."""
-        self._told_apart("its number")
+        self._distinguished("its number")
         ex = now.execution
         if ex is not None and ex.current is not self._engine:
             ex.changes(ex.current)
 
     def _touch(self, what: str, write: bool) -> None:
         """Announce that its name, or whether it is a daemon, is read or set."""
-        self._told_apart(what)
+        self._distinguished(what)
         ex = now.execution
         if ex is not None and (thread := ex.current) is not None:
             ex.touch(thread, self._said, what, write, site_of_caller())
@@ -263,7 +263,7 @@ class PythonThread:
         return self is other
 
     def __repr__(self) -> str:
-        self._told_apart("repr()")
+        self._distinguished("repr()")
         return f"<Thread({self._name})>"
 
 
@@ -380,14 +380,14 @@ def library_classes() -> dict[str, Any]:
 def current_thread() -> Any:
     """The `Thread` that calls."""
     ex, thread = here()
-    ex.told_apart.setdefault(thread.tid, "current_thread() is asked for")
+    ex.distinguished.setdefault(thread.tid, "current_thread() is asked for")
     return ex.heads.get(thread)
 
 
 def get_ident() -> int:
     """The number of the calling thread."""
     ex, thread = here()
-    ex.told_apart.setdefault(thread.tid, "get_ident() is asked for")
+    ex.distinguished.setdefault(thread.tid, "get_ident() is asked for")
     return FIRST_IDENT + thread.tid
 
 

@@ -39,7 +39,7 @@ after notdep(e, E) also.
 **What an operation touches** may differ between the order in which it was seen and the reversed one (a failed
 compare-and-set may now succeed). `touch_at` gives it for the reversed order, so that sleeping and inserting are exact.
 
-**Identical threads** are told apart, unless it is asked for that they are not: see `symmetry`.
+**Identical threads** are distinguished, unless it is asked for that they are not: see `symmetry`.
 
 Memory is the current execution with its branches: bounded by depth, not by the number of executions.
 Traces are counted apart from the search, from a bounded sample of their names (`foata.Names`).
@@ -115,7 +115,7 @@ class Dpor:
         search = DporSearch(runner)
         search.symmetry = symmetry = Symmetry()
         search.run()
-        runner.told_apart = symmetry.told_apart
+        runner.unreduced = symmetry.unreduced
 
 
 class DporSearch:

@@ -380,7 +380,7 @@ def _finding(runner: Runner, name: str, strategy: Strategy) -> Result:
         cut=runner.cut,
         redundant=runner.redundant,
         traces=_traces(runner, strategy),
-        told_apart=runner.told_apart,
+        unreduced=runner.unreduced,
         violations=runner.violations,
         outcomes=runner.outcomes,
         ends=runner.ends,
@@ -472,12 +472,12 @@ def _traces(runner: Runner, strategy: Strategy) -> int | None:
 def _many(result: Result) -> str:
     if result.traces is None:
         return f"{result.executions} executions"
-    told = ""
-    if result.told_apart == result.traces:
-        told = "; no threads were exchanged"
-    elif result.told_apart is not None:
-        told = f"; {result.told_apart} with identical threads told apart"
-    return f"{result.traces} traces ({result.executions} executions{told})"
+    in_all = ""
+    if result.unreduced == result.traces:
+        in_all = "; no threads were exchanged"
+    elif result.unreduced is not None:
+        in_all = f"; {result.unreduced} with identical threads distinguished"
+    return f"{result.traces} traces ({result.executions} executions{in_all})"
 
 
 def checked(result: Result) -> Any:

@@ -112,7 +112,7 @@ class Runner(ProgramUnderTest):
         """The part of its tree that the search has explored, if it is known."""
         self.split: Any = None
         """What it cost to share the search with other processes, if it was shared: a `parallel.Split`."""
-        self.told_apart: int | None = None
+        self.unreduced: int | None = None
         """Traces that the executions stand for where identical threads were exchanged, if they were counted."""
         self.chance: float | None = None
         self.seed: int | None = None

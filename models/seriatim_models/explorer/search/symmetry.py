@@ -237,7 +237,7 @@ class Symmetry:
         self._ended = 0
         self._paths: list[tuple[int, ...]] = []
 
-    # -- told by the search ----------------------------------------------------------------------------------------
+    # -- called by the search ----------------------------------------------------------------------------------------
 
     def note(self, last: int, enabled_by: int, races: list[tuple[int, list[int]]]) -> None:
         """The next step comes directly after these, and after those that the last entry of `races` has of it."""
@@ -261,7 +261,7 @@ class Symmetry:
     ) -> None:
         """An execution is over: find its identical threads, and name its steps.
 
-        Raises `Misuse` if something told them apart.
+        Raises `Misuse` if something distinguishes them.
         """
         self.look_away()
         self._ops, self._tids, self._alternatives = ops, tids, alternatives
@@ -325,7 +325,7 @@ class Symmetry:
 
     def _refuse_what_was_asked(self, ex: Execution, groups: list[list[Thread]]) -> None:
         assert self._identical is not None
-        for tid, what in ex.told_apart.items():
+        for tid, what in ex.distinguished.items():
             found = self._identical.member(tid)
             if found is not None:
                 raise apart(groups[found[0]], what)
@@ -432,8 +432,8 @@ class Symmetry:
             self.traces[min(sums)] = len(sums)
 
     @property
-    def told_apart(self) -> int | None:
-        """How many traces there are if all threads are told apart; None: too many to be counted."""
+    def unreduced(self) -> int | None:
+        """How many traces there are if all threads are distinguished; None: too many to be counted."""
         return None if self.traces is None else sum(self.traces.values())
 
     def _sums(self, identical: IdenticalThreads) -> set[int] | None:
