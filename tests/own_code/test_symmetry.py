@@ -123,6 +123,23 @@ def test_each_trace_once_up_to_exchanging(
     )
 
 
+def three_put_and_three_get() -> None:
+    queue, taken = Queue[int](1), list[int]()
+    threads = [threading.Thread(target=queue.put, args=(1,)) for _ in range(3)]
+    threads += [threading.Thread(target=take, args=(queue, taken)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 3
+
+
+@pytest.mark.slow
+def test_the_numbers_of_the_page() -> None:
+    result = check(three_put_and_three_get, BY_EXCHANGE)
+    assert (result.verdict, result.executions, result.unreduced) == ("ok", 1638, 58968)
+
+
 def loses_two() -> None:
     counter = Counter()
     run(counter.racy, 3)
