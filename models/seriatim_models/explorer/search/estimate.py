@@ -6,8 +6,8 @@ Walk at random; let p be the probability of the schedule that came out (Knuth 19
     E[ 1 / (p * N) ] = sum over schedules of 1/N = number of traces.
 
 N is counted exactly, from the bottom of the partial order up, one step at a time; with few threads there are few
-sets of steps that are closed downwards. The estimate is unbiased and skewed: rare walks weigh much,
-so most estimates of a lopsided program are too small (over the programs of this project, 60 walks each,
+sets of steps that are closed downwards, and few steps that can be next. The estimate is unbiased and skewed: rare walks
+weigh much, so most estimates of a lopsided program are too small (over the programs of this project, 60 walks each,
 the middle one was too small by a factor of three).
 So while a search runs, it is relied on only where the walks agree (`Estimate.sharp`);
 else the search goes by the part of its own tree that it has explored (`dpor.DporSearch.explored`), which is biased,
@@ -31,13 +31,11 @@ from seriatim_models.explorer.search.runner import Runner
 
 DOWNSETS_MAX = 20_000
 """Partial orders with more closed sets are not counted; the walk is left out and counted as skipped."""
-COMPARISONS_MAX = 1_000_000
-"""Nor are those that would take more comparisons of a set with a step: with hundreds of steps, seconds."""
 
-WALKS_SECONDS = 0.025
+WALKS_SECONDS = 0.01
 """Seconds for walks for each progress report, of which there are two a second."""
 
-WALKS_FRACTION = 0.05
+WALKS_FRACTION = 0.02
 """Of a search's time, what walks may take."""
 
 WALKS_MAX = 500
@@ -252,18 +250,44 @@ class PartialOrder:
 
 
 def linear_extensions(before: list[int]) -> int | None:
-    """In how many orders can the steps happen? `before[k]` is the set of steps that come before step k."""
-    level = {0: 1}
+    """In how many orders can the steps happen? `before[k]` is the set of steps that come before step k.
+
+    None where more than `DOWNSETS_MAX` sets of steps would have to be looked at.
+    """
+    chains = _chains(before)
+    level = {0: (1, (0,) * len(chains))}
+    """By set of steps that are done: in how many orders, and how far that is in each chain."""
     seen = 0
     for _ in before:
-        following: dict[int, int] = {}
-        for done, alternatives in level.items():
-            for k, past in enumerate(before):
-                if not done >> k & 1 and past & ~done == 0:
-                    grown = done | 1 << k
-                    following[grown] = following.get(grown, 0) + alternatives
+        following: dict[int, tuple[int, tuple[int, ...]]] = {}
+        for done, (orders, reached) in level.items():
+            for c, chain in enumerate(chains):
+                at = reached[c]
+                if at == len(chain) or before[chain[at]] & ~done:
+                    continue
+                grown = done | 1 << chain[at]
+                if grown in following:
+                    others, there = following[grown]
+                    following[grown] = orders + others, there
+                else:
+                    following[grown] = orders, (*reached[:c], at + 1, *reached[c + 1 :])
         level = following
         seen += len(level)
-        if seen > DOWNSETS_MAX or seen * len(before) > COMPARISONS_MAX:
+        if seen > DOWNSETS_MAX:
             return None
-    return next(iter(level.values()))
+    return next(iter(level.values()))[0]
+
+
+def _chains(before: list[int]) -> list[list[int]]:
+    """All steps, divided so that of each part every step comes before the next: the steps of a thread, or more. Of a
+    part only the first step that is not done can be the next.
+    """
+    chains: list[list[int]] = []
+    for k, past in enumerate(before):
+        for chain in chains:
+            if past >> chain[-1] & 1:
+                chain.append(k)
+                break
+        else:
+            chains.append([k])
+    return chains
