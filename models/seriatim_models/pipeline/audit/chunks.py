@@ -36,6 +36,7 @@ from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
 
 SCHEMA = "seriatim-chunks/11"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
@@ -284,7 +285,7 @@ def order(buckets: pa.Array | pa.ChunkedArray, n: pa.Array | pa.ChunkedArray) ->
 def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chunk:
     """Write one chunk from unsorted columns, `n` and `bucket` among them. `folder` holds the work folder in `name`."""
     full = {c: a for c, a in columns.items() if a.null_count < len(a)}
-    rows = pa.table(full)
+    rows = pa.RecordBatch.from_pydict(full)
     rows = rows.take(order(rows["bucket"], rows["n"]))
     counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["bucket"]).to_pylist()}
     counts = dict(sorted(counts.items()))
@@ -298,34 +299,26 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
     ) as file:
         begin = 0
         for n in counts.values():
-            file.write_table(rows.slice(begin, n), row_group_size=n)
+            file.write_batch(rows.slice(begin, n), row_group_size=n)
             begin += n
     latest = pc.max(rows["t"]).as_py() if "t" in full else None
     return Chunk(name, len(rows), counts, latest, _lone(rows), nameless(rows))
 
 
-def _named(rows: pa.Table | pa.RecordBatch, column: str) -> pa.ChunkedArray:
-    """Where a column of texts has one."""
-    if column not in rows.schema.names:
-        return pa.chunked_array([pa.array(np.zeros(len(rows), bool))])
-    return pc.not_equal(pc.fill_null(rows[column], ""), "")
-
-
-def _lone(rows: pa.Table) -> bool:
+def _lone(rows: pa.RecordBatch) -> bool:
     """See `Chunk.lone`."""
-    acts = pc.invert(pc.starts_with(rows["ev"], "conn_"))
-    if "ch" in rows.schema.names:
-        acts = pc.and_(acts, pc.is_null(rows["ch"]))
-    return bool(pc.any(pc.and_(acts, _named(rows, "conn"))).as_py())
+    acts = np.asarray(pc.invert(pc.starts_with(rows["ev"], "conn_")))
+    return bool((acts & ~present(rows, "ch") & ~coded(rows, "conn").among("")).any())
 
 
-def nameless(rows: pa.Table | pa.RecordBatch) -> bool:
+def nameless(rows: pa.RecordBatch) -> bool:
     """See `Chunk.nameless`."""
-    moved = pc.is_in(rows["ev"], pa.array(["publish", *sorted(ACQUIRES)]))
-    if {"multiple", "dtag"} <= set(rows.schema.names):
-        several = pc.and_(rows["multiple"], pc.greater(rows["dtag"], 0))
-        moved = pc.or_(moved, pc.fill_null(several, False))
-    return bool(pc.any(pc.and_(moved, pc.invert(_named(rows, "q")))).as_py())
+    unnamed = coded(rows, "q").among("")
+    if not unnamed.any():
+        return False
+    several = pc.and_(column_of(rows, "multiple"), pc.greater(column_of(rows, "dtag"), 0))
+    moved = coded(rows, "ev").among("publish", *ACQUIRES) | np.asarray(pc.fill_null(several, False))
+    return bool((unnamed & moved).any())
 
 
 @contextmanager

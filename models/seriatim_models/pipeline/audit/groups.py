@@ -7,7 +7,6 @@ of its case events is (`GroupChecks`). What is left is folded by the row forms, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import chain, compress
 
 import numpy as np
@@ -19,7 +18,7 @@ from seriatim_models.history import table
 from seriatim_models.history.event import Event
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
-from seriatim_models.properties.columnar.batch_columns import coded, in_order
+from seriatim_models.properties.columnar.batch_columns import coded, in_order, present
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.connections import RegularConnections
@@ -142,13 +141,13 @@ class CaseGroups:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Look at the next events."""
+        ev = coded(batch, "ev")
         for n, case in self._cases.items():
             groups = self.groups[n]
-            of = pc.is_in(batch["ev"], pa.array(sorted(case.names)))
-            there = [batch[f].is_valid() for f in case.fields if f in batch.schema.names]
+            of = ev.among(*case.names)
             if case.fields:
-                of = pc.and_(of, reduce(pc.or_, there, pa.array(np.zeros(len(batch), np.bool_))))
-            chosen = batch.filter(of)
+                of &= np.logical_or.reduce([present(batch, f) for f in sorted(case.fields)])
+            chosen = batch.filter(pa.array(of))
             while len(chosen) and "" not in groups:
                 some, chosen = chosen.slice(0, FEW), chosen.slice(FEW)
                 met = {getattr(e, self._field) for e in table.events(some) if case.matches(e)}

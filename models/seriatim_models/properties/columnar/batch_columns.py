@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,12 @@ def coded(batch: pa.RecordBatch, name: str) -> Coded:
     if null in values:
         codes = np.where(codes == len(values), values.index(null), codes)
     return Coded(codes, [*values, null])
+
+
+def only_named(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """Return the events of some names."""
+    wanted = coded(batch, "ev").among(*names)
+    return batch if wanted.all() else batch.filter(pa.array(wanted))
 
 
 def some(batch: pa.RecordBatch, name: str) -> Bools:

@@ -19,7 +19,13 @@ from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present, some
+from seriatim_models.properties.columnar.batch_columns import (
+    coded,
+    column_of,
+    only_named,
+    present,
+    some,
+)
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
@@ -63,7 +69,7 @@ class RegularLines:
         """Add the next events."""
         if self.lost:
             return
-        batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted(FirstDeliveryOrder.reads))))
+        batch = only_named(batch, FirstDeliveryOrder.reads)
         if not len(batch):
             return
         codes, names = coded(batch, "q")

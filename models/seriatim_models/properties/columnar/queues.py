@@ -37,6 +37,7 @@ from seriatim_models.properties.columnar.batch_columns import (
     coded,
     column_of,
     in_order,
+    only_named,
     present,
     some,
 )
@@ -152,7 +153,7 @@ class RegularQueues:
         """Add the next events."""
         if self.lost:
             return
-        batch = batch.filter(pc.is_in(batch["ev"], pa.array(sorted({*READ, GAP}))))
+        batch = only_named(batch, {*READ, GAP})
         if not len(batch):
             return
         batch = in_order(batch)
