@@ -15,8 +15,7 @@ import zstandard
 
 from seriatim_models.cli import recordings, run
 from seriatim_models.files import CHANGED
-from seriatim_models.history import lines, reading
-from seriatim_models.properties.columnar import evaluator
+from seriatim_models.history import clean, lines, reading
 
 EVENTS = 60
 """Enough for some lines before and behind every moment; each is a tick."""
@@ -92,7 +91,7 @@ class Ticks:
         self.n = 0
         self.at = -1
         self.change: Callable[[], object] = lambda: None
-        opened, block = lines.lines, evaluator._decoded
+        opened, block = lines.lines, clean._decoded
         begin = reading.Reader.__init__
 
         def counted(path: Path) -> Iterator[lines.Line]:
@@ -112,7 +111,7 @@ class Ticks:
             begin(reader, *given, **named)
 
         monkeypatch.setattr(reading, "lines", counted)
-        monkeypatch.setattr(evaluator, "_decoded", blocks)
+        monkeypatch.setattr(clean, "_decoded", blocks)
         monkeypatch.setattr(reading.Reader, "__init__", begun)
 
     def tick(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 from collections.abc import Sequence
+from functools import partial
 from multiprocessing import Pipe, active_children
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS
 from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
-from seriatim_models.pipeline.audit import one_pass, side_by_side
+from seriatim_models.pipeline.audit import block_process, one_pass, side_by_side
+from seriatim_models.pipeline.audit.block_process import Failure
 from seriatim_models.pipeline.audit.runs import RunPlan
-from seriatim_models.pipeline.audit.side_by_side import ShareFailure, Shares, divided
+from seriatim_models.pipeline.audit.side_by_side import Shares, divided, judged
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.base import AnyProperty, Verdict, WholeHistory
 from seriatim_models.properties.blackbox import BLACKBOX
@@ -147,9 +148,7 @@ def test_a_process_that_is_killed_is_an_error_of_one_sentence(
 
     def kill(self: Shares, *given: bytes) -> object:
         for process in self.processes:
-            assert process.pid is not None
-            os.kill(process.pid, signal.SIGKILL)
-            process.join()
+            process.kill()
         return killed(self, *given)
 
     monkeypatch.setattr(Shares, when, kill)
@@ -169,13 +168,13 @@ def test_what_another_process_meets_is_said_here(
         raise error
 
     monkeypatch.setattr(SecondLook, "keep", fails)
-    monkeypatch.setattr(side_by_side, "leave_to_parent", lambda: None)
-    monkeypatch.setattr(side_by_side, "end_with", lambda _: None)
+    monkeypatch.setattr(block_process, "leave_to_parent", lambda: None)
+    monkeypatch.setattr(block_process, "end_with", lambda _: None)
     reads, writes = Pipe(duplex=False)
     hears, answers = Pipe(duplex=False)
     writes.send_bytes(encoded([Event(i=1, ev="publish", m="a", q="q")]))
-    side_by_side._judge(0, BLACKBOX, reads, answers)
-    answer = msgspec.msgpack.decode(hears.recv_bytes(), type=ShareFailure)
+    block_process.do(0, partial(judged, BLACKBOX), reads, answers)
+    answer = msgspec.msgpack.decode(hears.recv_bytes(), type=Failure)
     if isinstance(error, OSError):
         assert answer.of_system == (errno.ENOSPC, os.strerror(errno.ENOSPC))
     else:

@@ -22,8 +22,8 @@ from seriatim_models.history import read_history
 from seriatim_models.history.complete import Completion
 from seriatim_models.matrix import work
 from seriatim_models.pipeline import state_file
-from seriatim_models.pipeline.audit import chunks
-from seriatim_models.pipeline.audit.ingest import DecodeTask, RecorderState, _decode
+from seriatim_models.pipeline.audit import chunks, decoding
+from seriatim_models.pipeline.audit.decoding import DecodeTask, RecorderState
 from seriatim_models.pipeline.audit.metrics import MeasuresState
 from seriatim_models.pipeline.audit.runs import Source
 from seriatim_models.pipeline.campaign import checkpoint
@@ -76,7 +76,7 @@ def carry_refused(folder: Path, path: Path) -> str:
     """What a decode says that should go on from a state."""
     source = Source(str(RECORDING), named=False)
     work = DecodeTask(0, "r", [[source]], str(folder), ".", 1000, path.name)
-    return _decode(work).damaged
+    return decoding.do(work).damaged
 
 
 def state_refused(folder: Path, path: Path) -> str:
@@ -131,7 +131,7 @@ def test_what_is_no_state_of_this_version_is_refused(
         state.save(tmp_path, "000000")
     else:
         source = Source(str(RECORDING), named=False)
-        made = _decode(DecodeTask(0, "r", [[source]], str(tmp_path), ".", 10**6))
+        made = decoding.do(DecodeTask(0, "r", [[source]], str(tmp_path), ".", 10**6))
         path = tmp_path / made.carry
         assert read_state(path, "recorder", RecorderState, "").counts
     sound = path.read_bytes()

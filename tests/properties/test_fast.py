@@ -15,7 +15,15 @@ from hypothesis import given, settings
 
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES
-from seriatim_models.history import Event, Header, HistoryError, read_history, write_history
+from seriatim_models.history import (
+    Event,
+    Header,
+    HistoryError,
+    clean,
+    read_history,
+    write_history,
+)
+from seriatim_models.history.clean import CleanFiles, NotClean
 from seriatim_models.history.complete import Completion, complete
 from seriatim_models.history.event import UNKNOWN_GEN
 from seriatim_models.pipeline import audit_paths
@@ -24,7 +32,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.columnar import evaluator, second_look
 from seriatim_models.properties.columnar.columns import Columns
-from seriatim_models.properties.columnar.evaluator import NotColumnar, judge, judge_files
+from seriatim_models.properties.columnar.evaluator import judge, judge_files
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
@@ -191,7 +199,7 @@ def test_what_is_looked_at_again_is_neither_read_nor_completed_again(
             return super().__call__(event)
 
     monkeypatch.setattr(second_look, "IN_MEMORY", held)
-    monkeypatch.setattr(evaluator, "Completion", Counted)
+    monkeypatch.setattr(clean, "Completion", Counted)
     found = judge_files([path])
     assert any(f.verdict is Verdict.VIOLATED for f in found.findings)
     assert found.findings == row_based(events)
@@ -227,7 +235,7 @@ def test_rejects_a_file_that_is_not_clean_and_says_why(line: bytes, tmp_path: Pa
     path = tmp_path / "h.jsonl"
     write_history(path, SimulatedBroker(5, 20).run(), Header(run="r", lvl="api"))
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(NotColumnar, match=r"h\.jsonl"):
+    with pytest.raises(NotClean, match=r"h\.jsonl"):
         judge_files([path])
 
 
@@ -236,34 +244,83 @@ def test_a_line_without_end_is_not_read_by_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.touch()
     os.truncate(path, 40 * 2**20)
-    with pytest.raises(NotColumnar, match="a line is longer than any event"):
-        list(evaluator.Lines().blocks(path))
+    with pytest.raises(NotClean, match="a line is longer than any event"):
+        list(CleanFiles().blocks(path))
 
 
-@pytest.mark.parametrize("block", [1, 100, evaluator.BLOCK])
+@pytest.mark.parametrize("block", [1, 100, clean.BLOCK])
 def test_what_falls_is_found_wherever_a_block_ends(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluator, "BLOCK", block)
+    monkeypatch.setattr(clean, "BLOCK", block)
     rising = [{"i": k, "t": k // 2, "ev": "note"} for k in range(6)]
     path = tmp_path / "h.jsonl"
 
     def read(lines: list[dict[str, Any]]) -> int:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return sum(map(len, evaluator.Lines().blocks(path)))
+        return sum(map(len, CleanFiles().blocks(path)))
 
     assert read(rising) == 6
     for at in range(1, 6):
         for spoilt in ({"i": at - 1}, {"t": -1}):
             lines = [dict(line) for line in rising]
             lines[at] |= spoilt
-            with pytest.raises(evaluator.NotColumnar, match="rise" if "i" in spoilt else "fall"):
+            with pytest.raises(NotClean, match="rise" if "i" in spoilt else "fall"):
                 read(lines)
     for at in range(6):  # an index is no stamp
         partly = [line if k != at else {"i": k, "ev": "note"} for k, line in enumerate(rising)]
-        with pytest.raises(evaluator.NotColumnar, match="some lines have no stamp"):
+        with pytest.raises(NotClean, match="some lines have no stamp"):
             read(partly)
+    for at in range(1, 6):  # whichever names it first
+        clocks = [line | {"clk": "a" if k < at else "b"} for k, line in enumerate(rising)]
+        with pytest.raises(NotClean, match="several clocks"):
+            read(clocks)
     assert read([{"i": k, "ev": "note"} for k in range(6)]) == 6
+
+
+def test_either_all_events_say_their_recorder_or_none_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorders are compared: by whom a publisher's count is known, and who may have stopped."""
+    path = tmp_path / "h.jsonl"
+    bare, named = {"i": 1, "ev": "note"}, {"i": 2, "ev": "note", "rec": "a"}
+    own_connection = {"i": 2, "ev": "publish", "m": "a", "ch": 1}
+
+    def recorders(*lines: dict[str, Any]) -> list[str]:
+        head = {"schema": "qh/1", "run": "r", "rec": "a"}
+        path.write_text("".join(json.dumps(line) + "\n" for line in (head, *lines)))
+        return [e.rec for block in CleanFiles().blocks(path) for e in block]
+
+    assert recorders(bare, {**bare, "i": 2}) == ["", ""]
+    for late in (named, own_connection):
+        assert recorders(bare, late) == ["a", "a"]
+        with monkeypatch.context() as patch:
+            patch.setattr(clean, "BLOCK", 1)
+            with pytest.raises(NotClean, match="earlier ones do not"):
+                recorders(bare, late)
+
+
+def test_a_recorder_that_only_some_events_name_is_no_second_one(tmp_path: Path) -> None:
+    """What nobody published was ok by columns: another recorder, which had stopped, might have seen it sent."""
+    of_channel = {"conn": "c", "ch": 1, "q": "q"}
+    lines: list[dict[str, Any]] = [
+        {"schema": "qh/1", "run": "r", "rec": "a", "lvl": "api"},
+        {"ev": "conn_open", "conn": "c"},
+        {"ev": "ch_open", "conn": "c", "ch": 1},
+        {"ev": "consume", "ctag": "x", "autoack": True, **of_channel},
+        {"ev": "publish", "m": "m0", "pub": "p", "pseq": 0, "rec": "a", **of_channel},
+    ]
+    for k in range(6):
+        given = {"ev": "deliver", "ctag": "x", "dtag": k + 1, "redelivered": False, **of_channel}
+        lines.append({**given, "m": f"m{k}", "pub": "p", "pseq": k})
+    path = tmp_path / "h.jsonl"
+    path.write_text(
+        "".join(json.dumps({"i": n, "t": n, **e} if n else e) + "\n" for n, e in enumerate(lines))
+    )
+    events = list(complete(read_history(path).events))
+    found = {f.property: (f.verdict, f.n_violations) for f in audit_paths([path]).findings}
+    assert found["P1"] == (Verdict.VIOLATED, 5)
+    assert found == {f.property: (f.verdict, f.n_violations) for f in row_based(events)}
 
 
 def test_a_field_that_is_zero_makes_a_case() -> None:

@@ -23,6 +23,7 @@ Decode = Callable[[bytes], Event]
 _event = msgspec.json.Decoder(Event)
 _object = msgspec.json.Decoder(dict[str, object])
 _words = attrgetter("ph", "lvl", "scope")
+_set = msgspec.structs.force_setattr
 
 
 class BadLine(ValueError):
@@ -121,8 +122,10 @@ def decoder(header: Header) -> Decode:
         event = decode(raw)
         if all(given(event)):  # what nothing is missing of is not asked for each default
             return checked(event)
-        missing = {k: v for k, v in defaults.items() if not getattr(event, k)}
-        return checked(msgspec.structs.replace(event, **missing) if missing else event)
+        for name, default in defaults.items():
+            if not getattr(event, name):
+                _set(event, name, default)  # nobody else has seen it yet
+        return checked(event)
 
     if old:
         context = qh0.Context()

@@ -36,7 +36,7 @@ except ImportError as missing:
 
 _HEADER = b"qh"
 _BATCH = 16384
-_HELD = 1024
+HELD = 1024
 """Events whose fields are taken at a time: of 100,000 it takes three to four times as long."""
 _TEXTS = {
     "ev", "run", "rec", "lvl", "clk", "proc", "ph", "conn", "q", "m", "pub", "key", "ctag", "scope", "err",
@@ -66,10 +66,15 @@ _DEFAULTS = {n: getattr(Event(i=0, ev=""), n) for n in FIELDS}
 def columns(events: Sequence[Event], fields: Sequence[str] = FIELDS) -> dict[str, pa.Array]:
     """Fields of the events, two at least, as arrays of the types of `SCHEMA`."""
     of = attrgetter(*fields)
-    parts = [_columns(events[at : at + _HELD], fields, of) for at in range(0, len(events), _HELD)]
-    if len(parts) < 2:
-        return parts[0] if parts else _columns((), fields, of)
-    return {name: pa.concat_arrays([part[name] for part in parts]) for name in fields}
+    parts = [_columns(events[at : at + HELD], fields, of) for at in range(0, len(events), HELD)]
+    return joined(parts) if parts else _columns((), fields, of)
+
+
+def joined(parts: Sequence[dict[str, pa.Array]]) -> dict[str, pa.Array]:
+    """The arrays of events that follow each other, of which there are some."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
 
 
 def _columns(

@@ -1,8 +1,7 @@
 """From files to chunk files: decode, validate, quarantine, complete, cut.
 
-A planned run is decoded with the same code as in the local engine (`runs.read`), so that both engines reject the same
-lines and complete events the same way; runs are decoded side by side, and of a run that was completed by its recorder
-(`columns`) the pieces of each file too.
+Runs are decoded side by side (`decoding`), and of a run that was completed by its recorder (`columns`) the pieces of
+each file too.
 
 - *Idempotent*: a run whose files did not change is left as it is.
 - *Incremental*: a new run costs itself; a new part at the end of a recorder's parts goes on where the last one ended.
@@ -17,242 +16,43 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from seriatim_models.files import check_place, fingerprint, own_folders, place_within
-from seriatim_models.history import Event, HistoryError, Rejected, table
-from seriatim_models.history.event import GAP
+from seriatim_models.files import check_place, fingerprint, own_folders
+from seriatim_models.history import HistoryError
 from seriatim_models.pipeline.audit import chunks, columns
-from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.runs import (
-    Carry,
-    Completions,
-    FileCount,
-    Plan,
-    RunItem,
-    RunPlan,
-    Source,
-    read,
-    recorder,
-)
+from seriatim_models.pipeline.audit.decoding import Decoded, DecodeTask, decode
+from seriatim_models.pipeline.audit.runs import FileCount, Plan, RunPlan, Source
 from seriatim_models.pipeline.audit.tasks import TaskExecutor, TaskRecord
 from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.state_file import read_state, write_state
 
-COLUMNS = 4
-"""How many times as long a chunk is that is made of columns, since nothing of it is ever an object."""
-_REJECTED = 4096  # rejected lines held before they are written
-
-
-class DecodeTask(msgspec.Struct, frozen=True):
-    """What one task decodes: a planned run, the parts that came to it, or a piece of one Parquet file."""
-
-    number: int
-    run: str
-    recorders: list[list[Source]]
-    folder: str
-    """That of the manifest."""
-    into: str
-    """The work folder in it."""
-    slice: int
-    carry: str = ""
-    """Where the parts before ended; empty at the start."""
-    piece: tuple[int, int, int] | None = None
-    """Row groups from and to, and the place of the first row in the run."""
-
-
-class Decoded(msgspec.Struct):
-    """What came of a `DecodeTask`."""
-
-    number: int
-    error: str = ""
-    """Why a recording cannot be read."""
-    damaged: str = ""
-    """Why the state before cannot be used."""
-    row_by_row: bool = False
-    chunks: dict[str, list[chunks.Chunk]] = {}
-    files: list[FileCount] = []
-    quarantine: list[str] = []
-    statistics: list[found.RunStatistics] = []
-    carry: str = ""
-    first: int | None = None
-    """Of a piece: its first and last index."""
-    last: int | None = None
-    times: tuple[int, int] | None = None
-    """Of a piece: its first and last stamp."""
-
-
-class RecorderState(msgspec.Struct):
-    """A file ``*.carry``: where the parts of a run's only recorder ended."""
-
-    carry: Carry
-    counts: dict[str, int]
-    """Events so far, by the run that they name."""
-    completions: Completions = msgspec.field(default_factory=Completions)
-
-
-_REMEDY = "delete it, and the next audit into this folder reads its recordings anew"
-
-
-class _Writer:
-    """Gathers a run's items into chunk files."""
-
-    def __init__(self, work: DecodeTask, counts: dict[str, int]) -> None:
-        self.made = Decoded(work.number)
-        self.counts = counts
-        self._work = work
-        self._folder = Path(work.folder)
-        self._waiting: dict[str, list[Event]] = defaultdict(list)
-        self._rejected: list[Rejected] = []
-        self._quarantine: pq.ParquetWriter | None = None
-        self._statistics: dict[str, found.RunStatistics] = {}
-        self._n_chunks = 0
-
-    def add(self, item: RunItem) -> None:
-        if isinstance(item, Rejected):
-            self._rejected.append(item)
-            if len(self._rejected) == _REJECTED:
-                self._flush_rejected()
-        elif isinstance(item, FileCount):
-            self.made.files.append(item)
-        else:
-            waiting = self._waiting[item.run]
-            waiting.append(item.event)
-            if len(waiting) == self._work.slice:
-                self._flush(item.run)
-
-    def rows(self, run: str, held: dict[str, pa.Array], n: int) -> None:
-        """Rows that are columns already."""
-        found.count(self._statistics_of(run), columns.kinds(held), GAP)
-        self._write(run, columns.placed(held, n))
-
-    def close(self) -> None:
-        for run in list(self._waiting):
-            self._flush(run)
-        self._flush_rejected()
-        if self._quarantine is not None:
-            self._quarantine.close()
-        self.made.statistics = list(self._statistics.values())
-
-    def _statistics_of(self, run: str) -> found.RunStatistics:
-        return self._statistics.setdefault(run, found.RunStatistics(run))
-
-    def _flush(self, run: str) -> None:
-        events = self._waiting.pop(run)
-        if events:
-            found.count_events(self._statistics_of(run), events)
-            n = self.counts.get(run, 0)
-            self.counts[run] = n + len(events)
-            self._write(run, columns.placed(table.columns(events), n))
-
-    def _write(self, run: str, held: dict[str, pa.Array]) -> None:
-        name = f"{self._work.into}/{self._work.number:06d}-{self._n_chunks:06d}.parquet"
-        self._n_chunks += 1
-        self.made.chunks.setdefault(run, []).append(chunks.write_chunk(self._folder, name, held))
-
-    def _flush_rejected(self) -> None:
-        if not self._rejected:
-            return
-        if self._quarantine is None:
-            name = f"{self._work.into}/{self._work.number:06d}.quarantine.parquet"
-            self._quarantine = pq.ParquetWriter(self._folder / name, chunks.QUARANTINE)
-            self.made.quarantine.append(name)
-        rows = [msgspec.to_builtins(r) for r in self._rejected]
-        self._quarantine.write_table(pa.Table.from_pylist(rows, chunks.QUARANTINE))
-        self._rejected = []
-
-
-def _decode(work: DecodeTask) -> Decoded:
-    """One task, in a worker."""
-    if work.piece is not None:
-        try:
-            return _decode_piece(work, work.piece)
-        except columns.RowByRow:
-            return Decoded(work.number, row_by_row=True)
-    folder = Path(work.folder)
-    before = RecorderState(Carry(work.run), {})
-    try:
-        if work.carry:
-            before = read_state(
-                place_within(folder, work.carry, PipelineError), "recorder", RecorderState, _REMEDY
-            )
-    except PipelineError as error:
-        return Decoded(work.number, damaged=str(error))
-    carry = before.carry
-    writer = _Writer(work, before.counts)
-    try:
-        if len(work.recorders) == 1:
-            parts = recorder(carry, work.recorders[0])
-            items: Iterator[RunItem] = (before.completions(item) for _, item in parts)
-        else:
-            items = read(RunPlan(work.run, work.recorders))
-        for item in items:
-            writer.add(item)
-    except HistoryError as error:
-        # A result, not a failed task: Spark would try again and then show a stack trace.
-        return Decoded(work.number, error=str(error))
-    writer.close()
-    if len(work.recorders) == 1:
-        writer.made.carry = f"{work.into}/{work.number:06d}.carry"
-        write_state(folder / writer.made.carry, "recorder", before)
-    return writer.made
-
-
-def _decode_piece(work: DecodeTask, piece: tuple[int, int, int]) -> Decoded:
-    begin, end, n = piece
-    (source,) = work.recorders[0]
-    head = columns.header(source.path)
-    stamp = fingerprint(source.path)
-    if head is None:
-        raise columns.RowByRow("no header")
-    writer = _Writer(work, {})
-    rows = 0
-    last = -(2**63)
-    for batch in columns.batches(source.path, begin, end, COLUMNS * work.slice):
-        held = columns.checked(batch, head, work.run, last)
-        if writer.made.first is None:
-            writer.made.first = held["i"][0].as_py()
-        last = writer.made.last = held["i"][-1].as_py()
-        _stamped(writer.made, held)
-        writer.rows(work.run, held, n + rows)
-        rows += len(batch)
-    if fingerprint(source.path) != stamp:
-        raise columns.RowByRow("changed")
-    writer.close()
-    writer.made.files.append(FileCount(source.path, rows, 0, 0, rows, 0))
-    return writer.made
-
-
-def _stamped(made: Decoded, held: dict[str, pa.Array]) -> None:
-    """Note the stamps of a batch. Raises `RowByRow` if they fall behind those of the batch before."""
-    stamps = held["t"].drop_null() if "t" in held else None
-    if stamps is not None and len(stamps):
-        begun, ended = stamps[0].as_py(), stamps[-1].as_py()
-        if made.times is not None and begun < made.times[1]:
-            raise columns.RowByRow("stamps fall")
-        made.times = (made.times[0] if made.times is not None else begun), ended
-
-
-def decode(task: TaskRecord) -> Iterator[TaskRecord]:
-    """Do the `DecodeTask` of a task: writes chunk files, and gives a `Decoded` that names them."""
-    made = _decode(msgspec.msgpack.decode(task.payload, type=DecodeTask))
-    yield task._replace(payload=msgspec.msgpack.encode(made))
+APART = 2**23
+"""Bytes of files that are worth a second process, which takes a few tenths of a second to begin."""
 
 
 def _done(executor: TaskExecutor, works: list[DecodeTask]) -> dict[int, Decoded]:
     if not works:
         return {}
+    works = _with_help(works, executor.workers - len(works))
     tasks = [TaskRecord(w.run, 0, w.number, msgspec.msgpack.encode(w)) for w in works]
     records = executor.execute(tasks, decode)
     return {r.number: msgspec.msgpack.decode(r.payload, type=Decoded) for r in records}
+
+
+def _with_help(works: list[DecodeTask], spare: int) -> list[DecodeTask]:
+    """The tasks, of which the longest may use a process more each, as many as there are workers to spare."""
+
+    def nbytes(work: DecodeTask) -> int:
+        return sum(fingerprint(s.path)[0] for parts in work.recorders for s in parts)
+
+    long = [w for w in works if w.piece is None and nbytes(w) >= APART]
+    helped = {w.number for w in sorted(long, key=nbytes)[max(0, len(long) - spare) :]}
+    return [msgspec.structs.replace(w, apart=w.number in helped) for w in works]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from seriatim_models.files import fingerprint
 from seriatim_models.history import Event, HistoryError, Rejected
+from seriatim_models.history.clean import NotClean
 from seriatim_models.history.event import GAP
 from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.pipeline.audit import findings as found
@@ -39,14 +40,14 @@ def _of_lines(
 ) -> found.JudgedRun | None:
     """What a run comes to whose files are clean lines; None for all else."""
     from seriatim_models.pipeline.audit.side_by_side import shares
-    from seriatim_models.properties.columnar.evaluator import NotColumnar, judge_files
+    from seriatim_models.properties.columnar.evaluator import judge_files
 
     paths = [s.path for s in planned.recorders[0]]
     try:
         nbytes = sum(fingerprint(path)[0] for path in paths)
         with shares(properties, jobs, nbytes) as elsewhere:
             judged = judge_files(paths, properties, planned.run, on_events, elsewhere)
-    except (NotColumnar, HistoryError):
+    except (NotClean, HistoryError):
         return None  # the row-based way says which line, and what becomes of the rest
     run = found.RunStatistics(planned.run)
     found.count(run, Counter(judged.by_event), GAP)

@@ -20,6 +20,7 @@ from seriatim_models.files import fingerprint
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
+from seriatim_models.pipeline.audit.block_process import ended
 from seriatim_models.pipeline.audit.groups import (
     BATCH,
     GroupChecks,
@@ -31,7 +32,7 @@ from seriatim_models.pipeline.audit.groups import (
 )
 from seriatim_models.pipeline.audit.queue_groups import QueueGroups, QueuesLeft
 from seriatim_models.pipeline.audit.runs import FileCount, RunPlan
-from seriatim_models.pipeline.audit.side_by_side import ENDED, ours
+from seriatim_models.pipeline.audit.side_by_side import DOES, ours
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
@@ -191,7 +192,7 @@ def judged(
         try:
             others = [future.result() for future in futures]
         except BrokenProcessPool as error:
-            raise PipelineError(ENDED) from error
+            raise PipelineError(ended(DOES)) from error
     by_number = {
         n: finding
         for numbers, one in zip([here, *elsewhere], [mine, *others], strict=True)

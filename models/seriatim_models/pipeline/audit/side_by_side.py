@@ -7,23 +7,13 @@ Parquet is read by each of them instead: see `one_pass.judged`.
 
 from __future__ import annotations
 
-import os
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from functools import partial
 
 import msgspec
 
-from seriatim_models.explorer.search.child_process import (
-    end_with,
-    leave_to_parent,
-    shielded,
-)
-from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.garbage import rare_collections
+from seriatim_models.pipeline.audit.block_process import BlockProcess
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
 from seriatim_models.properties.columnar.evaluator import Evaluation, Share
@@ -82,32 +72,14 @@ class Shares:
 
     def __init__(self, shares: Sequence[Sequence[int]], properties: Sequence[AnyProperty]) -> None:
         self.shares = shares
-        context = get_context("spawn")
-        self._blocks: list[Connection] = []
-        self._answers: list[Connection] = []
-        self.processes: list[SpawnProcess] = []
-        for share in shares:
-            # Two pipes: what a process says is not lost when it ends before all is read that was sent to it.
-            reads, writes = context.Pipe(duplex=False)
-            hears, answers = context.Pipe(duplex=False)
-            of = [properties[n] for n in share]
-            process = context.Process(target=_judge, args=(os.getpid(), of, reads, answers))
-            with shielded():
-                process.start()
-            reads.close()
-            answers.close()
-            self._blocks.append(writes)
-            self._answers.append(hears)
-            self.processes.append(process)
+        self.processes = [
+            BlockProcess(partial(judged, [properties[n] for n in share]), DOES) for share in shares
+        ]
 
     def take(self, block: bytes) -> None:
         """Send the next completed events, `encoded`. Waits for a process that does not keep up."""
-        for n, blocks in enumerate(self._blocks):
-            try:
-                blocks.send_bytes(block)
-            except OSError:
-                self._answer(n)
-                raise
+        for process in self.processes:
+            process.send(block)
 
     def end(self) -> None:
         """Say that those were all."""
@@ -115,30 +87,10 @@ class Shares:
 
     def judged(self) -> list[Share]:
         """What each share comes to, after the end."""
-        return [self._answer(n) for n in range(len(self.shares))]
-
-    def _answer(self, n: int) -> Share:
-        """Raises `PipelineError` if a process ended before it answered, and what it raised."""
-        try:
-            answer = msgspec.msgpack.decode(
-                self._answers[n].recv_bytes(), type=Share | ShareFailure
-            )
-        except (EOFError, OSError) as error:
-            raise PipelineError(ENDED) from error
-        if isinstance(answer, ShareFailure):
-            raise OSError(*answer.of_system) if answer.of_system else RuntimeError(answer.trace)
-        return answer
+        return [msgspec.msgpack.decode(p.answer(), type=Share) for p in self.processes]
 
 
-ENDED = "a process that judged some of the properties has ended: was it killed, or out of memory?"
-
-
-class ShareFailure(msgspec.Struct, tag=True):
-    """What ended a process."""
-
-    of_system: tuple[int, str] | None
-    """Of an `OSError`, as that there is no room for the second look, its number and text."""
-    trace: str
+DOES = "judged some of the properties"
 
 
 @contextmanager
@@ -154,27 +106,12 @@ def shares(properties: Sequence[AnyProperty], jobs: int, nbytes: int) -> Iterato
     finally:
         for process in found.processes:
             process.kill()
-        for process in found.processes:
-            process.join()
 
 
-# In the other processes:
-
-
-@rare_collections()
-def _judge(
-    parent: int, properties: Sequence[AnyProperty], blocks: Connection, answers: Connection
-) -> None:
-    leave_to_parent()
-    end_with(parent)
-    try:
-        with SecondLook() as again:
-            evaluation = Evaluation(properties, again)
-            while raw := blocks.recv_bytes():
-                evaluation.take(decoded(raw), raw)
-            answer: Share | ShareFailure = evaluation.finish()
-    except OSError as error:
-        answer = ShareFailure((error.errno or 0, error.strerror or ""), "")
-    except Exception:
-        answer = ShareFailure(None, traceback.format_exc())
-    answers.send_bytes(msgspec.msgpack.encode(answer))
+def judged(properties: Sequence[AnyProperty], blocks: Iterable[bytes]) -> bytes:
+    """The `Share` of some properties, in a process of its own."""
+    with SecondLook() as again:
+        evaluation = Evaluation(properties, again)
+        for raw in blocks:
+            evaluation.take(decoded(raw), raw)
+        return msgspec.msgpack.encode(evaluation.finish())

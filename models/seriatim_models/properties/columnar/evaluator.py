@@ -17,21 +17,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
-from operator import attrgetter, ge, gt
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from seriatim_models.history.complete import Completion
-from seriatim_models.history.decode import BadLine, all_checked
+from seriatim_models.history.clean import CleanFiles
 from seriatim_models.history.event import SETTLES, Event
 from seriatim_models.history.faults import HistoryError
-from seriatim_models.history.header import Header, declared
-from seriatim_models.history.lines import DAMAGE, LINE_MAX, PARQUET, first_bytes, opened
-from seriatim_models.history.reading import Reader
-from seriatim_models.history.unrecorded import unrecorded
+from seriatim_models.history.lines import DAMAGE
 from seriatim_models.properties.base import AnyProperty, CaseEvents, Finding, Fold
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
@@ -41,117 +37,7 @@ from seriatim_models.properties.columnar.prefilter import IrregularMessages, Pre
 from seriatim_models.properties.columnar.rows import rows_of_events
 from seriatim_models.properties.columnar.second_look import SecondLook, encoded
 
-BLOCK = 2**18
-"""Bytes of lines decoded at a time: so few events that they are still in the processor's cache while each property
-looks at them, and so many that what is done once a block costs little."""
 CHUNK = 2048  # events of an iterable taken at a time
-
-_decoder = msgspec.json.Decoder(Event)
-_replace = msgspec.structs.replace
-_set = msgspec.structs.force_setattr
-_of_header = attrgetter("clk", "run", "rec")
-
-
-class NotColumnar(ValueError):
-    """The columnar evaluator does not read this file; the message says why. The row-based form does."""
-
-
-class Lines:
-    """Reads clean qh/1 files of one run and recorder, each of which goes on where the one before ended."""
-
-    def __init__(self, run: str = "") -> None:
-        """`run` is their name if they give none."""
-        self.run = run
-        self.header: Header | None = None
-        self._completion = Completion()
-        self._last: list[int] = []
-        self._newest: list[int] = []
-        """The latest index, and the latest stamp, if there was one."""
-        self._unstamped = False
-
-    def blocks(self, path: Path) -> Iterator[list[Event]]:
-        """The events of the next file, completed, in blocks. Raises `NotColumnar` for anything out of the ordinary."""
-        reader = Reader(path, run=self.run)
-        header = reader.header
-        if header.schema != "qh/1" or first_bytes(path) == PARQUET:
-            raise NotColumnar(f"{path}: only JSON lines of qh/1 are read by columns")
-        if self.header not in (None, header):
-            raise NotColumnar(f"{path}: another header than that of the file before")
-        if unrecorded(header):
-            raise NotColumnar(f"{path}: events may be missing anywhere")
-        self.header = header
-        complete = header.params.get("complete") is True  # his own word on that is the last one
-        whole = complete or header.params.get("whole") is True
-        with opened(path) as text:
-            if reader.n_header:
-                text.readline()
-            for events in _decoded(text, header, path):
-                if not self._last and events[0].i > 1 and not whole:
-                    raise NotColumnar(f"{path}: begins in the middle, at index {events[0].i}")
-                self._check_order(events, path)
-                yield events if complete else [self._completion(event) for event in events]
-
-    def _check_order(self, events: Sequence[Event], path: Path) -> None:
-        indices = [e.i for e in events]
-        if _any_pair(ge, self._last, indices):
-            raise NotColumnar(f"{path}: an index does not rise")
-        stamps = [e.t for e in events if e.t is not None]
-        self._unstamped = self._unstamped or len(stamps) < len(events)
-        if self._unstamped and (self._newest or stamps):
-            raise NotColumnar(f"{path}: some lines have no stamp")
-        if _any_pair(gt, self._newest, stamps):
-            raise NotColumnar(f"{path}: stamps fall")
-        self._last, self._newest = indices[-1:], stamps[-1:] or self._newest
-
-
-def _any_pair(what: Callable[[int, int], bool], before: list[int], values: list[int]) -> bool:
-    """Whether it holds of a value and the next one; `before` is the value before them, if there is one."""
-    return any(map(what, chain(before, values), values if before else values[1:]))
-
-
-# Any: what `opened` gives is one of two stream types that share `read`
-def _decoded(text: Any, header: Header, path: Path) -> Iterator[list[Event]]:
-    """Blocks of events as they stand in the file, with the header's defaults."""
-    rest = b""
-    while block := text.read(BLOCK):
-        whole, newline, tail = (rest + block).rpartition(b"\n")
-        rest = tail
-        if newline:
-            yield _checked(whole, header, path)
-        if len(rest) > LINE_MAX:  # each block would copy all of it again
-            raise NotColumnar(f"{path}: a line is longer than any event")
-    if rest:
-        yield _checked(rest, header, path)
-
-
-def _checked(raw: bytes, header: Header, path: Path) -> list[Event]:
-    try:
-        events = _decoder.decode_lines(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotColumnar(f"{path}: a line is no event: {error}") from None
-    if len(events) != raw.count(b"\n") + 1:
-        raise NotColumnar(f"{path}: a line is empty")
-    clocks, runs, recorders = map(set, zip(*set(map(_of_header, events)), strict=True))
-    if len({header.clk, *clocks} - {""}) > 1:
-        raise NotColumnar(f"{path}: times of several clocks")
-    if runs - {"", header.run} or recorders - {"", header.rec}:
-        raise NotColumnar(f"{path}: events of several runs or recorders")
-    # Of the header's defaults only the level matters to a verdict, and the recorder to a channel of a connection
-    # without a name; see `_named` for the others.
-    if header.lvl:
-        for e in events:  # which nobody has seen yet
-            if not e.lvl:
-                _set(e, "lvl", header.lvl)
-    if header.rec:
-        events = [
-            _replace(e, rec=header.rec) if e.ch is not None and not e.conn and not e.rec else e
-            for e in events
-        ]
-    try:
-        all_checked(events)
-    except BadLine as error:
-        raise NotColumnar(f"{path}: {error}") from None
-    return [declared(e, header) for e in events] if "committed" in header.params else events
 
 
 def _blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -191,7 +77,7 @@ class Judged(msgspec.Struct):
         return sum(events for events, _ in self.files)
 
 
-class Share(msgspec.Struct, tag=True):
+class Share(msgspec.Struct):
     """What some of the properties come to."""
 
     findings: list[Finding]
@@ -338,18 +224,18 @@ def judge_files(
 
     `on_events` is called now and then with how many events have been read.
 
-    Raises `NotColumnar` for files that are not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
+    Raises `NotClean` for files that are not clean qh/1 JSON lines of one run and recorder, and `HistoryError` for
     one that cannot be read, or where there is no room for the second look.
     """
     others = [] if elsewhere is None else [list(share) for share in elsewhere.shares]
     here = [n for n in range(len(properties)) if not any(n in share for share in others)]
-    lines, ends = Lines(run), [0]
+    clean = CleanFiles(run)
     path = Path(paths[0])
     try:
         with SecondLook() as again:
             evaluation = Evaluation([properties[n] for n in here], again)
             for path in map(Path, paths):
-                for block in lines.blocks(path):
+                for block in clean.blocks(path):
                     raw = b""
                     if elsewhere is not None:
                         raw = encoded(block)
@@ -357,37 +243,24 @@ def judge_files(
                     evaluation.take(block, raw)
                     if on_events is not None:
                         on_events(evaluation.n)
-                ends.append(evaluation.n)
             if elsewhere is not None:
                 elsewhere.end()
             shares = [evaluation.finish(), *([] if elsewhere is None else elsewhere.judged())]
     except DAMAGE as error:
         raise HistoryError(f"{path}: cannot be read: {error}") from error
-    header = lines.header
-    assert header is not None
     found = {
-        n: _named(finding, header)
+        n: _shown(finding, clean)
         for numbers, share in zip([here, *others], shares, strict=True)
         for n, finding in zip(numbers, share.findings, strict=True)
     }
     return Judged(
         findings=[found[n] for n in range(len(properties))],
-        files=[
-            (end - begin, Reader(p, run=run).n_header)
-            for p, (begin, end) in zip(paths, pairwise(ends), strict=True)
-        ],
+        files=clean.files,
         nbytes=sum(share.nbytes for share in shares),
         by_event=dict(evaluation.by_event),
         shortened=[id for share in shares for id in share.shortened],
     )
 
 
-def _named(finding: Finding, header: Header) -> Finding:
-    """The finding with what the header says for all events, which only those shown need."""
-    witness = [
-        msgspec.structs.replace(
-            e, run=e.run or header.run, rec=e.rec or header.rec, clk=e.clk or header.clk
-        )
-        for e in finding.witness
-    ]
-    return msgspec.structs.replace(finding, witness=witness)
+def _shown(finding: Finding, clean: CleanFiles) -> Finding:
+    return msgspec.structs.replace(finding, witness=[clean.shown(e) for e in finding.witness])
