@@ -2,7 +2,7 @@
 # Everything is installed into .venv, from the pinned versions in .lock/requirements.txt, by the rule for $(STAMP) below.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz-kept fuzz-surroundings demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-night test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
+.PHONY: help run test fuzz-kept fuzz-surroundings demo-fair soak prove prove-induction spec follow-all mutants mutants-order reach lint format setup lock clean bench profile docs bench-explorer bench-spark test-slow test-night test-kill test-cluster test-million test-planted test-wheel crosscheck crosscheck-own crosscheck-columnar crosscheck-reading conform chaos planted right-systems matrix matrix-campaign data-races fuzz corpus endure
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -92,6 +92,7 @@ seriatim: how a message queue's threads must behave, as code you can run, break 
                         each found, each repaired version quiet (ARGS="--table spec/OWN_CODE.md" writes the table,
                         ARGS=--peers runs the same by frontrun and interleave-test)
   make crosscheck-columnar   columnar against row-based judging, on HISTORIES (10000) mutated ones
+  make crosscheck-reading    reading files in blocks against reading by line, on FILES (2000) drawings
   make crosscheck-own   generated tests with plain threads: promotion against every access a step; with identical threads:
                         with and without symmetry; with loops that wait: against the same loops unfolded;
                         with asyncio: against all orders of timers on the real event loop
@@ -215,6 +216,9 @@ docs: $(STAMP)
 
 crosscheck-columnar: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.columnar --histories $(or $(HISTORIES),10000) $(ARGS)
+
+crosscheck-reading: $(STAMP)
+	@$(BIN)/python -m seriatim_workshop.crosscheck.reading --files $(or $(FILES),2000) $(ARGS)
 
 crosscheck-own: $(STAMP)
 	@$(BIN)/python -m seriatim_workshop.crosscheck.own --programs $(PROGRAMS) $(ARGS)

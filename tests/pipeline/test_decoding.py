@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from seriatim_models.history import Event, Header, HistoryError, write_history
+from seriatim_models.history import Event, Header, HistoryError, clean, write_history
 from seriatim_models.history.clean import NotClean
 from seriatim_models.pipeline import PipelineError
 from seriatim_models.pipeline.audit import chunks, decoding, ingest
@@ -23,6 +23,7 @@ from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.state_file import read_state
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
+from seriatim_workshop.crosscheck import reading
 
 from .conftest import first_events
 
@@ -198,3 +199,24 @@ def test_a_writer_that_is_killed_is_an_error_of_one_sentence(
     with pytest.raises(PipelineError, match="wrote chunk files has ended: was it killed"):
         Ingested(source, 2)
     assert not active_children()
+
+
+@pytest.mark.parametrize("files", [40, pytest.param(2000, marks=pytest.mark.night)])
+def test_drawn_files_are_read_alike(files: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slice of `make crosscheck-reading`."""
+    assert reading.main(["--files", str(files)]) == 0
+    assert " 0 differences; violated in:\nP1 " in capsys.readouterr().out
+
+
+def test_a_recorder_that_is_taken_for_two_shows_in_drawn_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it was before all events said their recorder or none."""
+
+    def fill_in(events: Sequence[Event], name: str, default: str) -> None:
+        if name != "rec":
+            clean_fill_in(events, name, default)
+
+    clean_fill_in = clean._fill_in
+    monkeypatch.setattr(clean, "_fill_in", fill_in)
+    assert reading.main(["--files", "40"]) == 1

@@ -140,6 +140,11 @@ def settle_at_once(events: list[Event], chance: random.Random) -> list[Event]:
 
 def history(seed: int) -> list[Event]:
     """The completed history of a seed."""
+    return list(complete(recorded(seed)))
+
+
+def recorded(seed: int) -> list[Event]:
+    """The history of a seed as its recorder wrote it down."""
     chance = random.Random(seed)
     if seed % 3 == 2:
         fault = PLANTED[chance.randrange(len(PLANTED))]
@@ -163,7 +168,7 @@ def history(seed: int) -> list[Event]:
     for _ in range(chance.randrange(MUTATIONS_MAX + 1)):
         if events:
             mutate(events, chance)
-    return list(complete(_change(e, i=n) for n, e in enumerate(events)))
+    return [_change(e, i=n) for n, e in enumerate(events)]
 
 
 def by_rows(events: Sequence[Event]) -> list[Finding]:

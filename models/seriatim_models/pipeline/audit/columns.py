@@ -29,6 +29,8 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import ENDS
 
+PARTLY_STAMPED = "some rows have a stamp and some have none"
+"""A row without one has its place in time from those beside it, see `history.order`."""
 PIECE = 1_000_000  # rows: what one task takes of a file
 
 
@@ -161,6 +163,8 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     if i[0] <= last or np.any(i[1:] <= i[:-1]):
         raise RowByRow("the index does not rise")
     t = np.asarray(held["t"].drop_null()) if "t" in held else np.zeros(0, np.int64)
+    if 0 < len(t) < len(i):
+        raise RowByRow(PARTLY_STAMPED)
     if np.any(t[1:] < t[:-1]):
         raise RowByRow("stamps fall")
     _check_nested(held)
@@ -236,11 +240,15 @@ def in_turn(
     """
     last, at = reached
     for path, head in files:
+        stamped: set[bool] = set()
         for begin, end, _ in pieces(path):
             for batch in batches(path, begin, end, length, coded):
                 held = checked(batch, head, run, last)
                 last = held["i"][-1].as_py()
                 stamps = held["t"].drop_null() if "t" in held else pa.nulls(0)
+                stamped.add(len(stamps) > 0)
+                if len(stamped) > 1:
+                    raise RowByRow(PARTLY_STAMPED)
                 if len(stamps):
                     if stamps[0].as_py() < at:
                         raise RowByRow("stamps fall")

@@ -84,6 +84,8 @@ class Decoded(msgspec.Struct):
     last: int | None = None
     times: tuple[int, int] | None = None
     """Of a piece: its first and last stamp."""
+    unstamped: bool = False
+    """Of a piece: whether rows of it have no stamp."""
 
 
 class RecorderState(msgspec.Struct):
@@ -336,6 +338,8 @@ def _stamped(made: Decoded, held: dict[str, pa.Array]) -> None:
         if made.times is not None and begun < made.times[1]:
             raise columns.RowByRow("stamps fall")
         made.times = (made.times[0] if made.times is not None else begun), ended
+    else:
+        made.unstamped = True
 
 
 def decode(task: TaskRecord) -> Iterator[TaskRecord]:

@@ -190,6 +190,8 @@ def _fit(made: list[Decoded]) -> bool:
         return False
     bounds = [(m.first, m.last) for m in made if m.first is not None and m.last is not None]
     times = [m.times for m in made if m.times is not None]
+    if times and any(m.unstamped for m in made):
+        return False  # see `columns.PARTLY_STAMPED`
     in_turn = all(a[1] < b[0] for a, b in pairwise(bounds))
     return in_turn and all(a[1] <= b[0] for a, b in pairwise(times))
 
