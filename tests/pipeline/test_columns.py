@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seriatim_models.history import Event, HistoryError, table
+from seriatim_models.history import Event, HistoryError, table, write_history
 from seriatim_models.history.header import Header, header_object
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, columns
@@ -145,6 +145,16 @@ def test_where_some_rows_have_no_stamp_all_are_read_row_by_row(
     (unit,) = ingest(Inline(), plan([path]), tmp_path / "chunks").units
     assert not unit.carry
     assert list(columns.following(str(path), head, "r", (-1, 0), length))
+
+
+def test_a_part_without_rows_is_counted_like_any_other(tmp_path: Path) -> None:
+    parts = [written(tmp_path / "a.parquet"), tmp_path / "b.parquet"]
+    write_history(parts[1], [], Header(run="r", params={"complete": True}))
+    (unit,) = ingest(Inline(), plan(parts), tmp_path / "chunks").units
+    assert sorted((f.source, f.events) for f in unit.files) == [
+        (str(parts[0]), len(EVENTS)),
+        (str(parts[1]), 0),
+    ]
 
 
 def test_columns_of_other_layouts_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ and level the header says, and which events say them as well, from some place on
 connections and stamps are named; in how many parts; lines that are damaged, doubled, swapped or empty; and what its
 recorder completed may be Parquet, which is taken by columns.
 Each drawing is audited by the local engine as it is and event by event, and ingested in blocks, where they are clean,
-by line, and part by part. At the end it is printed how many were clean, and in how many each property was violated.
+by line, and part by part; a stream is given the parts one after the other. At the end it is printed how many were
+clean, and in how many each property was violated.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import pyarrow.parquet as pq
 from seriatim_models.history import Event, Header, HistoryError, clean, table, write_history
 from seriatim_models.history.clean import NotClean
 from seriatim_models.history.event import GAP
+from seriatim_models.history.reading import Reader
 from seriatim_models.pipeline import AuditReport
 from seriatim_models.pipeline.audit import columns, decoding, local
 from seriatim_models.pipeline.audit.decoding import Decoded, DecodeTask, RecorderState
@@ -37,7 +39,8 @@ from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.inline import Inline
 from seriatim_models.pipeline.audit.runs import Plan, plan
 from seriatim_models.pipeline.state_file import read_state
-from seriatim_models.properties.base import Verdict
+from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
+from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_workshop.crosscheck.columnar import recorded
 
@@ -45,6 +48,8 @@ BLOCK = 2000
 """Bytes of a block: a dozen events."""
 CLEAN = 0.2
 """The part of the drawings that must be read in blocks, so that enough is compared."""
+ENOUGH = 20
+"""Drawings of which so many can be expected to be clean."""
 NAMES = {"run": "r", "rec": "a", "lvl": "api", "clk": "host"}
 """What the header may say for all events."""
 
@@ -193,6 +198,24 @@ def part_by_part(source: Path, folder: Path) -> object:
     return found
 
 
+def streamed(planned: Plan, folder: Path) -> list[Finding] | None:
+    """The findings of a stream that is given one part after the other, its state saved and loaded behind each; None for
+    several runs or recorders.
+    """
+    if len(planned.runs) != 1 or len(planned.runs[0].recorders) != 1:
+        return None
+    (run,) = planned.runs
+    folder.mkdir()
+    state = RunState(run.run, BLACKBOX, folder, "part")
+    for n, part in enumerate(run.recorders[0], 1):
+        head = Reader(part.path, continues=part.continues).header
+        final = n == len(run.recorders[0])
+        state.take([ArrivedFile(part.path, head.rec, 0, 0, part.continues)], 0, 0, final)
+        state.save(folder, str(n))
+        state = RunState.load(folder, f"{n}.state", BLACKBOX)
+    return state.summary.findings
+
+
 _BARE = dict.fromkeys(table.FIELDS)
 """What chunk files leave out where it is empty throughout."""
 
@@ -201,7 +224,7 @@ class Compared:
     """What was drawn, and what differed."""
 
     def __init__(self) -> None:
-        self.audited_in_blocks = self.ingested_in_blocks = 0
+        self.audited_in_blocks = self.ingested_in_blocks = self.streamed = 0
         self.violated: Counter[str] = Counter()
         self.wrong: list[str] = []
 
@@ -224,6 +247,7 @@ class Compared:
                 )
             if found != expected:
                 self.wrong.append(f"seed {seed}: the audits differ{different(found, expected)}")
+            self._compare_stream(seed, planned, folder / "stream", expected)
             with self._counting(decoding, "_decode_clean", "ingested_in_blocks"):
                 made = ingested(planned, folder / "blocks")
             with by_line():
@@ -232,6 +256,19 @@ class Compared:
                 self.wrong.append(f"seed {seed}: the chunk files, counts or states differ")
             if part_by_part(folder / "in", folder / "parts") not in (None, made):
                 self.wrong.append(f"seed {seed}: ingested part by part they differ")
+
+    def _compare_stream(
+        self, seed: int, planned: Plan, folder: Path, expected: AuditReport | str
+    ) -> None:
+        if isinstance(expected, str) or len(expected.runs) != 1:
+            return
+        found = streamed(planned, folder)
+        if found is None:
+            return
+        self.streamed += 1
+        pairs = zip(found, expected.findings, strict=True)
+        if of := [difference(f, e) for f, e in pairs if f != e]:
+            self.wrong.append(f"seed {seed}: the stream differs in {'; '.join(of)}")
 
     @contextmanager
     def _counting(self, module: object, name: str, field: str) -> Iterator[None]:
@@ -252,12 +289,17 @@ def different(found: AuditReport | str, expected: AuditReport | str) -> str:
     if isinstance(found, str) or isinstance(expected, str):
         return f": {found if isinstance(found, str) else expected}"
     pairs = zip(found.findings, expected.findings, strict=False)
-    of = [
-        f"{f.property} {f.verdict} {f.n_tested}, by rows {e.verdict} {e.n_tested}"
-        for f, e in pairs
-        if f != e
-    ]
+    of = [difference(f, e) for f, e in pairs if f != e]
     return f" in {'; '.join(of)}" if of else " in their counts"
+
+
+def difference(found: Finding, expected: Finding) -> str:
+    """In what two findings of a property differ."""
+    f, e = found, expected
+    return (
+        f"{f.property} {f.verdict} {f.n_tested} {f.n_untestable} {f.n_violations}, "
+        f"by rows {e.verdict} {e.n_tested} {e.n_untestable} {e.n_violations}"
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -274,7 +316,10 @@ def main(arguments: list[str]) -> int:
     compared = Compared()
     with patch.object(clean, "BLOCK", BLOCK):
         for n in range(chosen.files):
+            known = len(compared.wrong)
             compared.compare(chosen.seed + n)
+            for text in compared.wrong[known:]:
+                print(f"{text}; again: --files 1 --seed {chosen.seed + n}", file=sys.stderr)
             if (n + 1) % 100 == 0:
                 print(
                     f"{n + 1} drawings, {len(compared.wrong)} differences",
@@ -284,10 +329,14 @@ def main(arguments: list[str]) -> int:
     print(*compared.wrong, sep="\n")
     print(
         f"{chosen.files} drawings, {compared.audited_in_blocks} runs audited and "
-        f"{compared.ingested_in_blocks} ingested in blocks, {len(compared.wrong)} differences; violated in:"
+        f"{compared.ingested_in_blocks} ingested in blocks, {compared.streamed} streamed, "
+        f"{len(compared.wrong)} differences; violated in:"
     )
     print(", ".join(f"{p.id} {compared.violated[p.id]}" for p in BLACKBOX))
-    few = min(compared.audited_in_blocks, compared.ingested_in_blocks) < CLEAN * chosen.files
+    few = (
+        chosen.files >= ENOUGH
+        and min(compared.audited_in_blocks, compared.ingested_in_blocks) < CLEAN * chosen.files
+    )
     if few:
         print(f"fewer than {CLEAN:.0%} were clean, so little was compared")
     return 1 if compared.wrong or few else 0

@@ -175,7 +175,10 @@ def _pieces(run: RunPlan, work: object) -> list[DecodeTask]:
     n = 0
     try:
         for source in run.recorders[0]:
-            for begin, end, rows in columns.pieces(source.path):
+            pieces = columns.pieces(source.path)
+            if not pieces:
+                return []  # a file without rows is counted too
+            for begin, end, rows in pieces:
                 whole: DecodeTask = work(run.run, [[source]])
                 out.append(msgspec.structs.replace(whole, piece=(begin, end, n)))
                 n += rows
