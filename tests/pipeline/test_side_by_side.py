@@ -17,7 +17,7 @@ from seriatim_models.conformance.profiles import PROFILES, SYSTEMS
 from seriatim_models.history import Event, Header, read_history, write_history
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
 from seriatim_models.pipeline.audit import block_process, one_pass, side_by_side
-from seriatim_models.pipeline.audit.block_process import Failure
+from seriatim_models.pipeline.audit.block_process import BlockFailure
 from seriatim_models.pipeline.audit.runs import RunPlan
 from seriatim_models.pipeline.audit.side_by_side import Shares, divided, judged
 from seriatim_models.pipeline.synthetic.generate import generate
@@ -174,7 +174,7 @@ def test_what_another_process_meets_is_said_here(
     hears, answers = Pipe(duplex=False)
     writes.send_bytes(encoded([Event(i=1, ev="publish", m="a", q="q")]))
     block_process.do(0, partial(judged, BLACKBOX), reads, answers)
-    answer = msgspec.msgpack.decode(hears.recv_bytes(), type=Failure)
+    answer = msgspec.msgpack.decode(hears.recv_bytes(), type=BlockFailure)
     if isinstance(error, OSError):
         assert answer.of_system == (errno.ENOSPC, os.strerror(errno.ENOSPC))
     else:

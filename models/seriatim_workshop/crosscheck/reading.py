@@ -220,7 +220,7 @@ _BARE = dict.fromkeys(table.FIELDS)
 """What chunk files leave out where it is empty throughout."""
 
 
-class Compared:
+class ComparedFiles:
     """What was drawn, and what differed."""
 
     def __init__(self) -> None:
@@ -313,7 +313,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first one (0)")
     chosen = parser.parse_args(arguments)
-    compared = Compared()
+    compared = ComparedFiles()
     with patch.object(clean, "BLOCK", BLOCK):
         for n in range(chosen.files):
             known = len(compared.wrong)

@@ -22,13 +22,13 @@ Work = Callable[[Iterable[bytes]], bytes]
 """What such a process makes of its blocks."""
 
 
-class Answer(msgspec.Struct, tag=True):
+class BlockAnswer(msgspec.Struct, tag=True):
     """What a process came to."""
 
     made: bytes
 
 
-class Failure(msgspec.Struct, tag=True):
+class BlockFailure(msgspec.Struct, tag=True):
     """What ended a process."""
 
     of_system: tuple[int, str] | None
@@ -67,10 +67,12 @@ class BlockProcess:
     def answer(self) -> bytes:
         """What it came to. Raises `PipelineError` if it ended before it answered, and what it raised."""
         try:
-            answer = msgspec.msgpack.decode(self._answers.recv_bytes(), type=Answer | Failure)
+            answer = msgspec.msgpack.decode(
+                self._answers.recv_bytes(), type=BlockAnswer | BlockFailure
+            )
         except (EOFError, OSError) as error:
             raise PipelineError(ended(self._does)) from error
-        if isinstance(answer, Failure):
+        if isinstance(answer, BlockFailure):
             raise OSError(*answer.of_system) if answer.of_system else RuntimeError(answer.trace)
         return answer.made
 
@@ -100,11 +102,11 @@ def do(parent: int, work: Work, blocks: Connection, answers: Connection) -> None
     """Do the work on what comes, and answer."""
     leave_to_parent()
     end_with(parent)
-    answer: Answer | Failure
+    answer: BlockAnswer | BlockFailure
     try:
-        answer = Answer(work(iter(blocks.recv_bytes, b"")))
+        answer = BlockAnswer(work(iter(blocks.recv_bytes, b"")))
     except OSError as error:
-        answer = Failure((error.errno or 0, error.strerror or ""), "")
+        answer = BlockFailure((error.errno or 0, error.strerror or ""), "")
     except Exception:
-        answer = Failure(None, traceback.format_exc())
+        answer = BlockFailure(None, traceback.format_exc())
     answers.send_bytes(msgspec.msgpack.encode(answer))

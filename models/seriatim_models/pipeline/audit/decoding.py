@@ -100,7 +100,7 @@ class RecorderState(msgspec.Struct):
 _REMEDY = "delete it, and the next audit into this folder reads its recordings anew"
 
 
-class _Waiting:
+class _WaitingEvents:
     """Events of a run that are not written yet: as arrays, and the latest few as they are."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Waiting:
         self.events: list[Event] = []
 
 
-class Writer:
+class ChunkWriter:
     """Gathers a run's items into chunk files."""
 
     def __init__(self, work: DecodeTask, counts: dict[str, int]) -> None:
@@ -118,7 +118,7 @@ class Writer:
         self.counts = counts
         self._work = work
         self._folder = Path(work.folder)
-        self._waiting: dict[str, _Waiting] = defaultdict(_Waiting)
+        self._waiting: dict[str, _WaitingEvents] = defaultdict(_WaitingEvents)
         self._rejected: list[Rejected] = []
         self._quarantine: pq.ParquetWriter | None = None
         self._statistics: dict[str, found.RunStatistics] = {}
@@ -164,7 +164,7 @@ class Writer:
     def _statistics_of(self, run: str) -> found.RunStatistics:
         return self._statistics.setdefault(run, found.RunStatistics(run))
 
-    def _make_columns(self, run: str, waiting: _Waiting) -> None:
+    def _make_columns(self, run: str, waiting: _WaitingEvents) -> None:
         """Make arrays of the events that wait, and write them when they are as many as a chunk has."""
         if waiting.events:
             found.count_events(self._statistics_of(run), waiting.events)
@@ -223,7 +223,7 @@ def _decode_by_line(work: DecodeTask) -> Decoded:
     except PipelineError as error:
         return Decoded(work.number, damaged=str(error))
     carry = before.carry
-    writer = Writer(work, before.counts)
+    writer = ChunkWriter(work, before.counts)
     try:
         if len(work.recorders) == 1:
             parts = recorder(carry, work.recorders[0])
@@ -249,7 +249,7 @@ def _decode_clean(work: DecodeTask, sources: Sequence[Source]) -> Decoded:
     clean = CleanFiles(work.run, named=True)
     apart = BlockProcess(partial(written, work), "wrote chunk files") if work.apart else None
     try:
-        writer = Writer(work, {})
+        writer = ChunkWriter(work, {})
         for source in sources:
             stamp = fingerprint(source.path)
             for block in clean.blocks(Path(source.path)):
@@ -286,7 +286,7 @@ def _state_of(planned: str, clean: CleanFiles, stamp: Fingerprint) -> RecorderSt
     return RecorderState(carry, {run: sum(events for events, _ in clean.files)}, completions)
 
 
-def _closed(writer: Writer) -> Decoded:
+def _closed(writer: ChunkWriter) -> Decoded:
     writer.close()
     return writer.made
 
@@ -298,7 +298,7 @@ def _answered(process: BlockProcess) -> Decoded:
 
 def written(work: DecodeTask, blocks: Iterable[bytes]) -> bytes:
     """What came of writing completed events, in a process of its own: a `Decoded`."""
-    writer = Writer(work, {})
+    writer = ChunkWriter(work, {})
     for raw in blocks:
         events = decoded(raw)
         writer.take(events[0].run, events)
@@ -312,7 +312,7 @@ def _decode_piece(work: DecodeTask, piece: tuple[int, int, int]) -> Decoded:
     stamp = fingerprint(source.path)
     if head is None:
         raise columns.RowByRow("no header")
-    writer = Writer(work, {})
+    writer = ChunkWriter(work, {})
     rows = 0
     last = -(2**63)
     for batch in columns.batches(source.path, begin, end, COLUMNS * work.slice):
