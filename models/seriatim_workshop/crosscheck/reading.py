@@ -20,7 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -181,7 +181,8 @@ def ingested(planned: Plan, folder: Path) -> object:
         for u in manifest.units
         if u.carry and not u.recorders[0][0].path.endswith(".parquet")
     }
-    return by_run, all_of, rejected, states, [(u.files, u.statistics) for u in manifest.units]
+    counts = [(u.files, sorted(u.statistics, key=attrgetter("run"))) for u in manifest.units]
+    return by_run, all_of, rejected, states, counts
 
 
 def part_by_part(source: Path, folder: Path) -> object:
