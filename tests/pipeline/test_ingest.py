@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from seriatim_models.history import Event, HistoryError, read_history, write_history
@@ -103,6 +104,35 @@ def test_rejects_a_second_ingest_at_the_same_time(
     write(tmp_path / "in/p1.jsonl", EVENTS[:10])
     with locked(tmp_path / "out"), pytest.raises(PipelineError, match="another seriatim"):
         ingest()
+
+
+@pytest.mark.slow
+def test_a_worker_of_spark_has_a_second_process_where_one_is_free(
+    ingest: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from seriatim_models.pipeline.audit import ingest as module
+    from seriatim_models.pipeline.audit.inline import Inline
+
+    write(tmp_path / "in/p1.jsonl", EVENTS)
+    alone = module.ingest(Inline(), plan([tmp_path / "in"]), tmp_path / "alone", 1000)
+    helped: list[bool] = []
+    with_help = module._with_help
+
+    def noted(*given: Any) -> Any:
+        works = with_help(*given)
+        helped.extend(w.apart for w in works)
+        return works
+
+    monkeypatch.setattr(module, "APART", 0)
+    monkeypatch.setattr(module, "_with_help", noted)
+    made = ingest()
+    assert helped == [True]
+    for a, b in zip(alone.runs()["r"], made.runs()["r"], strict=True):
+        tables_of = [
+            pq.read_table(tmp_path / where / c.path) for where, c in (("alone", a), ("out", b))
+        ]
+        assert tables_of[0].equals(tables_of[1])
+    assert alone.units[0].statistics == made.units[0].statistics
 
 
 @pytest.mark.slow
