@@ -170,12 +170,20 @@ def test_a_name_of_any_length_is_read(tmp_path: Path) -> None:
     assert write_history(tmp_path / "b.jsonl", read_history(path).events) == 1
 
 
-@pytest.mark.parametrize("text", [b"\n" * 2**27, b"\0" * 2**29, b"[" + b" " * 2**29 + b"]\n"])
+LONG_NAMES = b"".join(
+    b'{"i":%d,"t":%d,"ev":"note","q":"%s"}\n' % (i, i, b"q" * 2**13) for i in range(2**15 + 1)
+)
+"""256 MiB of events in which nothing is wrong."""
+
+
+@pytest.mark.parametrize(
+    "text", [b"\n" * 2**27, b"\0" * 2**29, b"[" + b" " * 2**29 + b"]\n", LONG_NAMES]
+)
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
 def test_what_unpacks_to_a_thousandfold_is_a_sentence(
     suffix: str, text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two gigabytes of empty lines in two megabytes took minutes."""
+    """Two gigabytes of empty lines in two megabytes took minutes; what is clean was read, whatever it came to."""
     path = tmp_path / f"a.jsonl.{suffix}"
     path.write_bytes(gzip.compress(text, 5) if suffix == "gz" else zstandard.compress(text))
     started = time.process_time()

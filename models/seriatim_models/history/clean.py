@@ -20,7 +20,7 @@ from seriatim_models.history.decode import BadLine, all_checked
 from seriatim_models.history.event import Event
 from seriatim_models.history.header import Header, declared
 from seriatim_models.history.indices import Indices
-from seriatim_models.history.lines import LINE_MAX, PARQUET, first_bytes, opened
+from seriatim_models.history.lines import LINE_MAX, PARQUET, first_bytes, opened, room
 from seriatim_models.history.reading import Reader
 from seriatim_models.history.unrecorded import unrecorded
 
@@ -154,8 +154,13 @@ def _any_pair(what: Callable[[int, int], bool], before: int | None, values: list
 def _decoded(text: Any, path: Path) -> Iterator[list[Event]]:
     """Blocks of events as they stand in the file."""
     rest = b""
+    size = n = 0
+    _, most_bytes, most_lines = room(path, text)
     while block := text.read(BLOCK):
         whole, newline, tail = (rest + block).rpartition(b"\n")
+        size, n = size + len(block), n + block.count(b"\n")
+        if size > most_bytes or n > most_lines:
+            raise NotClean(f"{path}: unpacks to more than a recording would")
         rest = tail
         if newline:
             yield _events(whole, path)

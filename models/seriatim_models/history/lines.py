@@ -134,14 +134,19 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase | BinaryIO]:
             yield file
 
 
+def room(path: Path, text: io.BufferedIOBase | BinaryIO) -> tuple[int, int, int]:
+    """Of an `opened` file that is packed its size, and how many bytes and lines it may come to; else more than any."""
+    packed = not isinstance(text, io.BufferedReader) or isinstance(text.raw, _Zstd)
+    most = path.stat().st_size if packed else sys.maxsize
+    return most, max(UNPACKED, TIMES * most), max(LINES, LINES_A_BYTE * most)
+
+
 def lines(path: Path) -> Iterator[Line]:
     """Every line of the file, empty ones included; the first without a mark of UTF-8 before it."""
     number = offset = 0
     try:
         with opened(path) as text:
-            packed = not isinstance(text, io.BufferedReader) or isinstance(text.raw, _Zstd)
-            most = path.stat().st_size if packed else sys.maxsize
-            limit, last = max(UNPACKED, TIMES * most), max(LINES, LINES_A_BYTE * most)
+            most, limit, last = room(path, text)
             while raw := text.readline(LINE_MAX):
                 number += 1
                 start, size = offset, len(raw)
