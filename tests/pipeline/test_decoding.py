@@ -209,7 +209,7 @@ def test_drawn_files_are_read_alike(files: int, capsys: pytest.CaptureFixture[st
 
 
 def test_a_recorder_that_is_taken_for_two_shows_in_drawn_files(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As it was before all events said their recorder or none."""
 
@@ -220,3 +220,4 @@ def test_a_recorder_that_is_taken_for_two_shows_in_drawn_files(
     clean_fill_in = clean._fill_in
     monkeypatch.setattr(clean, "_fill_in", fill_in)
     assert reading.main(["--files", "40"]) == 1
+    assert ": the audits differ in P" in capsys.readouterr().out

@@ -70,18 +70,20 @@ def some_of(events: list[Event], chance: random.Random) -> set[int]:
             return {k for k in range(n) if chance.random() < 0.3}
 
 
+def levelled(bare: list[Event], events: list[Event], head: dict[str, Any]) -> list[Event]:
+    """Events that say nothing of their level: each says that of what was recorded, or leaves it to the header."""
+    levels = Counter(e.lvl for e in events)
+    said = {*levels}
+    if head.get("lvl"):  # of a scene that another kind of recorder saw
+        said = {levels.most_common()[-1][0]} if len(levels) > 1 else set()
+    return [
+        _change(e, lvl=of.lvl if of.lvl in said else "") for e, of in zip(bare, events, strict=True)
+    ]
+
+
 def rewritten(events: list[Event], head: dict[str, Any], chance: random.Random) -> list[Event]:
     """The events, some of which say what the header does, or nothing of a connection or the time."""
-    out = [_change(e, **dict.fromkeys(NAMES, "")) for e in events]
-    levels = Counter(e.lvl for e in events)
-    if not head.get("lvl"):
-        out = [_change(e, lvl=of.lvl) for e, of in zip(out, events, strict=True)]
-    elif len(levels) > 1:  # of a history with a scene that another kind of recorder saw
-        rare = levels.most_common()[-1][0]
-        out = [
-            _change(e, lvl=rare if of.lvl == rare else "")
-            for e, of in zip(out, events, strict=True)
-        ]
+    out = levelled([_change(e, **dict.fromkeys(NAMES, "")) for e in events], events, head)
     for name, value in NAMES.items():
         for k in some_of(out, chance) if head.get(name) or chance.random() < 0.2 else ():
             if not getattr(out[k], name):
@@ -94,9 +96,8 @@ def rewritten(events: list[Event], head: dict[str, Any], chance: random.Random) 
         for k in some_of(out, chance):
             out[k] = _change(out[k], t=None)
     if chance.random() < 0.1:
-        out = [
-            _change(e, clk="other") if k in some_of(out, chance) else e for k, e in enumerate(out)
-        ]
+        for k in some_of(out, chance):
+            out[k] = _change(out[k], clk="other")
     return out
 
 
