@@ -263,6 +263,34 @@ def test_each_mistake_is_found(mistake: str) -> None:
     assert min(len(w.run.steps) for w in outcome.witnesses) <= 7
 
 
+class Noted(Words):
+    """Writes down what is got, and takes its time for it or not."""
+
+    def __init__(self, drawn: random.Random, gets: list[tuple[int, str, int]]) -> None:
+        super().__init__()
+        self.drawn, self.gets = drawn, gets
+
+    def get(
+        self, ch: int, q: str, n: int = 1
+    ) -> tuple[str, int, bool] | list[tuple[str, int, bool]] | None:
+        self.gets.append((ch, q, n))
+        time.sleep(self.drawn.choice((0.0, 0.0001)))
+        return super().get(ch, q, n)
+
+
+def test_a_number_of_scripts_and_steps_is_the_same_search_again_however_long_it_takes() -> None:
+    bounds = SearchBounds(seconds=120.0, scripts=420, steps=30)
+    searches = []
+    for seed in range(3):
+        gets: list[tuple[int, str, int]] = []
+        system = Local(functools.partial(Noted, random.Random(seed), gets))
+        outcome = search(system, default_profile(system), bounds, seed=1)
+        assert not outcome.witnesses
+        searches.append((outcome.scripts, outcome.steps, outcome.events, gets))
+    assert searches[0][0] == 420
+    assert searches[0] == searches[1] == searches[2]
+
+
 class Locked(Words):
     """The same for several clients: each call has the lock, but for what `mistake` does before it has it."""
 

@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """How many messages a second a mix had pushed, and got."""
+    """How many messages a mix had pushed, and got: in a second, or per command."""
 
     pushed: float
     got: float
@@ -45,14 +45,20 @@ class Throughput(msgspec.Struct, frozen=True):
 class Loads:
     """Which load comes next. Give every one that was run to `add`."""
 
-    def __init__(self, can: frozenset[str], seed: int, longest: int | None) -> None:
-        """`longest`: the most steps of one script, None for as many as a script may have."""
+    def __init__(
+        self, can: frozenset[str], seed: int, longest: int | None, *, by_time: bool = True
+    ) -> None:
+        """`longest`: the most steps of one script, None for as many as a script may have.
+
+        `by_time`: whether a load is measured in seconds; else in commands, which no machine makes others of.
+        """
         self._can, self._seed = can - {"delay", "ttl"}, seed  # waiting for those is no load
         self._longest = longest or STEPS_MAX
+        self._by_time = by_time
         self._count = 0
         self._mixes = 0
         self._measured: dict[bool, dict[int, Throughput]] = {False: {}, True: {}}
-        self._spent = {False: 0.0, True: 0.0}  # seconds
+        self._spent = {False: 0.0, True: 0.0}
         self._length = dict.fromkeys((False, True), min(STEPS, self._longest))
 
     def next(self) -> Load:
@@ -75,8 +81,8 @@ class Loads:
         """What a load came to within so many seconds, and how many are left of the search."""
         pushed = sum(e.ev == "deliver" for e in run.events)
         got = sum(e.ev == "get" and bool(e.m) for e in run.events)
-        took = max(seconds, 1e-3)
+        took = max(seconds, 1e-3) if self._by_time else max(len(run.steps), 1)
         self._measured[load.hurried][load.mix] = Throughput(pushed / took, got / took)
-        self._spent[load.hurried] += seconds
+        self._spent[load.hurried] += took
         if 2 * seconds < SHARE * left:
             self._length[load.hurried] = min(2 * self._length[load.hurried], self._longest)

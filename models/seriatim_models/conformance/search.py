@@ -60,7 +60,10 @@ class SearchBounds(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
     """At most twice that, if something was found that has to be made short."""
     scripts: int | None = None
-    """None: as many as the time allows, and load among them; else load comes after `SHORT_SCRIPTS` short ones."""
+    """None: as many as the time allows, and load among them; else load comes after `SHORT_SCRIPTS` short ones.
+
+    With `steps` as well the scripts of a seed are the same on every machine that has the time for them.
+    """
     steps: int | None = None
     """None: `SHORT_STEPS` of a short script, and as many as the time allows of one of the load."""
     first: bool = False
@@ -187,7 +190,8 @@ class _ViolationSearch:
 
     def _search(self) -> None:
         """Run short scripts and load by turns, and make short what is found, until all scripts were run."""
-        loads = Loads(self.system.can, self.seed, self.bounds.steps)
+        by_time = self.bounds.scripts is None
+        loads = Loads(self.system.can, self.seed, self.bounds.steps, by_time=by_time)
         shorts = 0
         loading = 0.0  # seconds that the load took
         while self.bounds.scripts is None or self.outcome.scripts < self.bounds.scripts:
