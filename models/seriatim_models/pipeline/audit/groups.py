@@ -132,8 +132,9 @@ class CaseGroups:
         self._properties = properties
         self._field = field
         self._cases = {n: c for n, p in properties.items() if (c := p.case_events) is not None}
-        self.fields = {"i", "ev", "n", "bucket", field}.union(
-            *(case.fields for case in self._cases.values())
+        looked = {"i", "ev"} if self._cases else set[str]()
+        self.fields = looked.union(
+            {"n", "bucket", field}, *(case.fields for case in self._cases.values())
         )
         """The columns that are looked at."""
         self.groups: dict[int, set[str]] = {n: set() for n in self._cases}

@@ -33,9 +33,12 @@ class QueueGroups:
     """
 
     def __init__(
-        self, properties: Mapping[int, AnyProperty], parts: Sequence[Collection[str]]
+        self,
+        properties: Mapping[int, AnyProperty],
+        parts: Sequence[Collection[str]],
+        looks: bool = True,
     ) -> None:
-        """`parts` are the buckets of each part."""
+        """`parts` are the buckets of each part; `looks`: whether events may be `chunks.nameless`."""
         self._properties = properties
         divided = {n: p for n, p in properties.items() if spreads(p)}
         self._parts = [GroupChecks(divided, "q") for _ in parts]
@@ -44,9 +47,11 @@ class QueueGroups:
         self._whole = GroupChecks(others, "q")
         self._rows: Counter[str] = Counter()
         """By queue."""
-        self._nameless = False
-        self.columns = {"ev", "q", "multiple", "dtag", *self._whole.columns, *self._parts[0].columns}  # fmt: skip
+        self._looks, self._nameless = looks, False
+        self.columns = {"ev", "q", *self._whole.columns, *self._parts[0].columns}
         """Those that are looked at."""
+        if looks:
+            self.columns |= {"multiple", "dtag"}
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add the next events."""
@@ -55,8 +60,8 @@ class QueueGroups:
         codes, names = coded(batch, "q")
         counts = np.bincount(codes, minlength=len(names)).tolist()
         self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
-        if not self._nameless and chunks.nameless(batch):
-            self._nameless = True  # it may be of any queue
+        if self._looks and chunks.nameless(batch):
+            self._looks, self._nameless = False, True  # it may be of any queue
             for part in self._parts:
                 part.give_up()
         if self._whole.looks:

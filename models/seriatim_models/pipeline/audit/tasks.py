@@ -193,7 +193,8 @@ def _judged_by_queue(
     event, so many at a time that what is held of them stays small.
     """
     mine = {chunks.CONTROL, *chain.from_iterable(task.buckets)} if task.buckets else None
-    queues = QueueGroups(properties, task.buckets or [()])
+    # Where a chunk is nameless all queues are one partition, without buckets.
+    queues = QueueGroups(properties, task.buckets or [()], looks=not task.buckets)
     for file in task.files if properties else ():
         queues.take(chunks.read_chunk(file, queues.columns, mine))
     yield from queues.findings(task.ended)

@@ -138,7 +138,9 @@ class _History:
             parts = [chunks.read_chunk(self._place(f)) for f in self.files[-2:]]
             names = {name for part in parts for name in part.schema.names if name in table.FIELDS}
             held = {
-                name: pa.concat_arrays([column_of(part, name) for part in parts])
+                name: pa.concat_arrays(
+                    [column_of(part, name).cast(table.SCHEMA.field(name).type) for part in parts]
+                )
                 for name in sorted(names)
             }
             for name, kind in (("n", pa.int64()), ("bucket", pa.string())):

@@ -72,14 +72,16 @@ class RegularLines:
         batch = only_named(batch, FirstDeliveryOrder.reads)
         if not len(batch):
             return
-        codes, names = coded(batch, "q")
+        q = coded(batch, "q")
         ev, ph = coded(batch, "ev"), coded(batch, "ph")
         acquired = ev.among(*ACQUIRES) & some(batch, "m") & ~ph.among("invoke", "fail")
-        nameless = coded(batch, "q").among("")
+        nameless = q.among("")
         if (nameless & (acquired | present(batch, "prio"))).any():
             self.lost = True
             return
-        queue = np.array([self._queues(q) if q else -1 for q in names], np.int64)[codes]
+        queue = np.array([self._queues(name) if name else -1 for name in q.values], np.int64)[
+            q.codes
+        ]
         more = len(self._queues.code) - len(self._irregular)
         self._irregular = np.append(self._irregular, np.zeros(more, np.bool_))
         self._counts = np.concatenate([self._counts, np.zeros((2, more), np.int64)], axis=1)
