@@ -26,7 +26,14 @@ from seriatim_models.properties.blackbox.lifecycle import (
 )
 from seriatim_models.properties.blackbox.naming import Holder, holder
 from seriatim_models.properties.columnar import prefilter as prefilter_module
-from seriatim_models.properties.columnar.batches import COLUMNS, message_hash, rows_of_batch
+from seriatim_models.properties.columnar.batches import (
+    COLUMNS,
+    NAMING,
+    concerning,
+    may_concern,
+    message_hash,
+    rows_of_batch,
+)
 from seriatim_models.properties.columnar.columns import Names
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
 from seriatim_models.properties.columnar.rows import (
@@ -574,6 +581,22 @@ def same_rows(events: list[Event]) -> None:
         assert [*map(_poll, given.polls)] == [*map(_poll, wanted.polls)]
         assert [n for n, _ in given.general] == [n for n, _ in wanted.general]
         assert [e.ev for _, e in given.general] == [e.ev for _, e in wanted.general]
+
+
+@settings(max_examples=100, deadline=None)
+@given(events=st.one_of(nearly(), any_history()), every=st.integers(1, 5), of=st.integers(0, 4))
+def test_a_second_look_has_the_events_that_all_rows_would_give(
+    events: list[Event], every: int, of: int
+) -> None:
+    placed = places([*events, Event(i=10**6, ev="note")])
+    rows = rows_of_events(placed, Names()).rows
+    messages = np.unique(rows.message)[of % every :: every]
+    about = set(rows.n[np.isin(rows.message, messages)].tolist())
+    wanted = [n for n, e in placed if n in about or is_general(e)]
+    assert concerning(batch(placed), messages)["n"].to_pylist() == wanted
+    looked = batch(placed, NAMING)
+    some = may_concern(looked, messages)
+    assert {*wanted} <= {*looked["n"].filter(pa.array(some)).to_pylist()}
 
 
 def _poll(placed: tuple[int, Event]) -> tuple[object, ...]:

@@ -20,7 +20,6 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.columnar.batch_columns import coded, in_order, present
 from seriatim_models.properties.columnar.checks import loaded
-from seriatim_models.properties.columnar.columns import Ints
 from seriatim_models.properties.columnar.connections import RegularConnections
 from seriatim_models.properties.columnar.queues import QueueCheck, clears
 
@@ -40,11 +39,10 @@ def event_batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
         yield list(table.events(rows.slice(begin, BATCH)))
 
 
-def placed_events(batch: pa.RecordBatch, places: Ints) -> Iterator[tuple[int, Event]]:
-    """The events at some places of the run, with their places."""
-    chosen = in_order(batch.filter(pa.array(np.isin(np.asarray(batch["n"]), places))))
-    held = chain.from_iterable(event_batches(chosen))
-    return zip(chosen["n"].to_pylist(), held, strict=True)
+def placed_events(batch: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
+    """The events with their places."""
+    held = chain.from_iterable(event_batches(batch))
+    return zip(batch["n"].to_pylist(), held, strict=True)
 
 
 def some_columns(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,8 +37,8 @@ from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
-from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
-from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.batch_columns import in_order
+from seriatim_models.properties.columnar.batches import COLUMNS, concerning, rows_of_batch
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
 
 ENOUGH = 2**22
@@ -97,11 +96,9 @@ class _MessagesLeft:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add the next events."""
-        given = rows_of_batch(some_columns(batch, COLUMNS), Names())
-        general = np.array([place for place, _ in given.general], np.int64)
-        places = np.union1d(self._prefiltered.about_irregular(given.rows), general)
-        for begin in range(0, len(places), BATCH):
-            placed = list(placed_events(batch, places[begin : begin + BATCH]))
+        chosen = in_order(concerning(batch, self._prefiltered.irregular))
+        for begin in range(0, len(chosen), BATCH):
+            placed = list(placed_events(chosen.slice(begin, BATCH)))
             for judge in self._judges.values():
                 judge.take(placed)
 

@@ -43,14 +43,15 @@ from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
 )
-from seriatim_models.properties.blackbox.naming import (
-    Holder,
-)
 from seriatim_models.properties.columnar.batch_columns import coded, in_order
-from seriatim_models.properties.columnar.batches import COLUMNS, rows_of_batch
-from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.batches import (
+    COLUMNS,
+    NAMING,
+    concerning,
+    may_concern,
+    rows_of_batch,
+)
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
-from seriatim_models.properties.columnar.rows import BatchRows, Rows
 
 METRICS = -1
 """Stands for the metrics where a property's number stands."""
@@ -262,9 +263,12 @@ def _judged_by_message(
     prefilter = Prefilter()
     published = False
     for file in task.files:
-        given, mine = _rows_of(task, file, prefilter.holders)
+        given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "bucket")), prefilter.holders)
         published = published or given.rows.publishes_begin
-        prefilter.take(*given._replace(rows=mine))
+        if task.parts > 1:
+            mine = given.rows.message % np.uint64(task.parts) == task.part
+            given = given._replace(rows=given.rows.only(mine))
+        prefilter.take(*given)
     # Whether anything is published is a question of the run, and so is the last traffic of a queue.
     prefiltered = prefilter.finish()._replace(published=published)
     # Without irregular messages no event is needed.
@@ -276,24 +280,14 @@ def _judged_by_message(
         yield prefiltered.judge(prop, held if len(held) < BATCH else _irregular(task, prefiltered))
 
 
-def _rows_of(task: chunks.Partition, file: str, holders: Names[Holder]) -> tuple[BatchRows, Rows]:
-    """The rows of a chunk: of all messages, and of those of this partition."""
-    given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "bucket")), holders)
-    if task.parts == 1:
-        return given, given.rows
-    return given, given.rows.only(given.rows.message % np.uint64(task.parts) == task.part)
-
-
 def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tuple[int, Event]]:
     """The events that name irregular messages, and those about none, with their places."""
+    messages = prefiltered.irregular
     for file in task.files:
-        given, mine = _rows_of(task, file, Names())
-        # The general ones as well: they may be shown, and were made of some columns only.
-        general = np.array([place for place, _ in given.general], np.int64)
-        if len(wanted := np.union1d(prefiltered.about_irregular(mine), general)):
-            there = chunks.read_chunk(file, ("n", "bucket"))
-            buckets = _buckets(there, np.isin(np.asarray(there["n"]), wanted))
-            yield from placed_events(chunks.read_chunk(file, None, buckets), wanted)
+        looked = chunks.read_chunk(file, (*NAMING, "bucket"))
+        if (some := may_concern(looked, messages)).any():
+            batch = chunks.read_chunk(file, None, _buckets(looked, some))
+            yield from placed_events(in_order(concerning(batch, messages)))
 
 
 # A whole folder.

@@ -42,7 +42,7 @@ from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
-from seriatim_models.properties.columnar.batches import rows_of_batch
+from seriatim_models.properties.columnar.batches import may_concern, rows_of_batch
 from seriatim_models.properties.columnar.columns import Ints, Names, array_of
 from seriatim_models.properties.columnar.prefilter import (
     Prefilter,
@@ -199,7 +199,8 @@ class _MessageColumns:
     def _fetch(self, messages: Hashes, since: int) -> None:
         """Bring the earlier events of messages that have become irregular."""
         for batch in self._history.read(since, last=False):
-            self._keep(batch, places_about(messages, rows_of_batch(batch, Names()).rows))
+            some = batch.filter(pa.array(may_concern(batch, messages)))
+            self._keep(some, places_about(messages, rows_of_batch(some, Names()).rows))
 
     def _keep(self, batch: pa.RecordBatch, places: Ints) -> None:
         chosen = batch.filter(pa.array(np.isin(np.asarray(batch["n"]), places)))

@@ -39,6 +39,7 @@ from seriatim_models.properties.columnar.rows import (
     BatchRows,
     Hashes,
     Rows,
+    among,
     hashes,
     lifecycle_hashes,
     text_hashes,
@@ -49,6 +50,9 @@ COLUMNS = (
     "redelivered", "requeue", "ms", "autoack", "pos", "multiple", "dead", "args", "t_lo", "rec", "t",
 )  # fmt: skip
 """The columns that `rows_of_batch` looks at; those that a batch lacks are empty throughout."""
+
+NAMING = ("n", "ev", "ph", "op", "ch", "m", "requeue", "ms", "multiple", "t_lo")
+"""Those of them that `may_concern` looks at."""
 
 HOLDER = ("conn", "ch", "gen", "ctag", "proc")
 """Those of them that say who acts."""
@@ -228,6 +232,30 @@ def rows_of_batch(batch: pa.RecordBatch, holders: Names[Holder]) -> BatchRows:
     )
 
 
+def may_concern(batch: pa.RecordBatch, messages: Hashes) -> Bools:
+    """Which events name one of these messages, which are sorted, or are general. Not of each `rows_of_batch` makes a
+    row: see `concerning`.
+    """
+    concerned = _is_general(batch, coded(batch, "ev"))
+    named, ms = texts(column_of(batch, "m")), column_of(batch, "ms")
+    concerned |= named.some & among(messages, named.first)
+    of = np.asarray(pc.list_parent_indices(ms))
+    concerned[of[among(messages, texts(ms.flatten()).first)]] = True
+    return concerned
+
+
+def concerning(batch: pa.RecordBatch, messages: Hashes) -> pa.RecordBatch:
+    """The events of which a row is of one of these messages, which are sorted, and the general ones."""
+    chosen = batch.filter(pa.array(may_concern(batch, messages)))
+    if not len(chosen):
+        return chosen
+    of = chosen.select([c for c in COLUMNS if c in chosen.schema.names])
+    rows, general, *_ = rows_of_batch(of, Names())
+    places = [place for place, _ in general]
+    wanted = np.union1d(rows.n[among(messages, rows.message)], np.array(places, np.int64))
+    return chosen.filter(pa.array(np.isin(np.asarray(chosen["n"]), wanted)))
+
+
 def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
     """As `LatestLines.take` of each event."""
     rec, t = coded(batch, "rec"), column_of(batch, "t")
@@ -253,7 +281,8 @@ def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
     )
 
 
-def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
+def _is_general(batch: pa.RecordBatch, ev: Coded) -> Bools:
+    """As `rows.is_general` of each event."""
     several = flags(column_of(batch, "multiple"), False)
     unbegun = np.asarray(pc.fill_null(column_of(batch, "t_lo"), 0)) == ANY_TIME
     ph = coded(batch, "ph")
@@ -263,7 +292,12 @@ def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, 
     nothing = (listed == 0) & (began | worker | _final(batch, ev))
     sweeping = ev.among(*SETTLES) & (several | nothing | unbegun | ph.among("fail", "info"))
     poll = ev.among("get") & ~some(batch, "m")
-    at = np.flatnonzero(ev.among(*GENERAL) | sweeping | poll)
+    found: Bools = ev.among(*GENERAL) | sweeping | poll
+    return found
+
+
+def _general(batch: pa.RecordBatch, places: Ints, ev: Coded) -> list[tuple[int, Event]]:
+    at = np.flatnonzero(_is_general(batch, ev))
     if not len(at):
         return []
     at = at[np.argsort(places[at])]

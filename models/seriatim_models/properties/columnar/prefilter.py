@@ -71,6 +71,7 @@ from seriatim_models.properties.columnar.rows import (
     SURELY,
     Hashes,
     Rows,
+    among,
 )
 
 FAR = 2**62
@@ -243,11 +244,7 @@ def places_about(messages: Hashes, rows: Rows) -> Ints:
 
 def places_naming(messages: Hashes, n: Ints, message: Hashes) -> Ints:
     """The same of rows of which only the place `n` and the message are known."""
-    if not len(messages):
-        return np.zeros(0, np.int64)
-    at = np.searchsorted(messages, message)
-    at[at == len(messages)] = 0
-    found: Ints = np.unique(n[messages[at] == message])
+    found: Ints = np.unique(n[among(messages, message)])
     return found
 
 

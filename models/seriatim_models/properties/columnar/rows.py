@@ -115,6 +115,16 @@ class BatchRows(NamedTuple):
     """Of those that conservation reads."""
 
 
+def among(some: Hashes, all_of: Hashes) -> Bools:
+    """Of each hash whether it is one of `some`, which are sorted."""
+    if not len(some):
+        return np.zeros(len(all_of), np.bool_)
+    at = np.searchsorted(some, all_of)
+    at[at == len(some)] = 0
+    found: Bools = some[at] == all_of
+    return found
+
+
 LONG = 256  # bytes: names beyond are hashed one by one
 _BATCH = 2**15  # names hashed at a time: what is made of them stays in the cache
 
