@@ -54,7 +54,8 @@ def coded(batch: pa.RecordBatch, name: str) -> Coded:
     values = encoded.dictionary.to_pylist()
     indices = encoded.indices
     if indices.null_count:
-        indices = pc.fill_null(indices.cast(pa.int64()), len(values))
+        wide = indices if pa.types.is_int32(indices.type) else indices.cast(pa.int64())
+        indices = pc.fill_null(wide, len(values))
     codes: Ints = np.asarray(indices).astype(np.int64, copy=False)
     if null in values:
         codes = np.where(codes == len(values), values.index(null), codes)

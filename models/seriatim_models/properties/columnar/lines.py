@@ -22,7 +22,6 @@ from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.columnar.batch_columns import (
     coded,
     column_of,
-    only_named,
     present,
     some,
 )
@@ -66,22 +65,20 @@ class RegularLines:
         self.lost = False
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add the next events."""
+        """Add the next events, those of one queue in the order of the run."""
         if self.lost:
             return
-        batch = only_named(batch, FirstDeliveryOrder.reads)
-        if not len(batch):
+        ev, q = coded(batch, "ev"), coded(batch, "q")
+        read = ev.among(*FirstDeliveryOrder.reads)
+        if not read.any():
             return
-        q = coded(batch, "q")
-        ev, ph = coded(batch, "ev"), coded(batch, "ph")
-        acquired = ev.among(*ACQUIRES) & some(batch, "m") & ~ph.among("invoke", "fail")
+        acquired = ev.among(*ACQUIRES) & some(batch, "m")
+        acquired &= ~coded(batch, "ph").among("invoke", "fail")
         nameless = q.among("")
-        if (nameless & (acquired | present(batch, "prio"))).any():
+        if (nameless & (acquired | (read & present(batch, "prio")))).any():
             self.lost = True
             return
-        queue = np.array([self._queues(name) if name else -1 for name in q.values], np.int64)[
-            q.codes
-        ]
+        queue = np.array([self._queues(n) if n else -1 for n in q.values], np.int64)[q.codes]
         more = len(self._queues.code) - len(self._irregular)
         self._irregular = np.append(self._irregular, np.zeros(more, np.bool_))
         self._counts = np.concatenate([self._counts, np.zeros((2, more), np.int64)], axis=1)
@@ -90,20 +87,17 @@ class RegularLines:
         odd = acquired & (present(batch, "attempt") | (numbered & (number < 0)))
         odd |= acquired & coded(batch, "gen").among(UNKNOWN_GEN)
         for name in ("prio", "part", "key"):
-            odd |= present(batch, name)
+            odd |= read & present(batch, name)
         self._irregular[queue[odd & ~nameless]] = True
         fresh = acquired & ~flags(column_of(batch, "redelivered"), False)
         known = fresh & present(batch, "redelivered") & numbered & ~flags(column_of(batch, "dead"), False)  # fmt: skip
-        pub = coded(batch, "pub")
-        known &= ~pub.among("")
+        known &= ~coded(batch, "pub").among("")
         self._counts[1] += np.bincount(queue[fresh & ~known], minlength=len(self._irregular))
-        rows = batch.filter(pa.array(known)) if not known.all() else batch
-        n = np.asarray(rows["n"])
-        order = np.argsort(n, kind="stable")
-        self._advance(rows, queue[known], number[known], order)
+        looked = [c for c in ("n", "ev", "lvl", "pub", *HOLDER) if c in batch.schema.names]
+        self._advance(batch.select(looked).filter(pa.array(known)), queue[known], number[known])
 
-    def _advance(self, rows: pa.RecordBatch, queue: Ints, number: Ints, order: Ints) -> None:
-        """Add first deliveries whose line is known; `order` is that of the run."""
+    def _advance(self, rows: pa.RecordBatch, queue: Ints, number: Ints) -> None:
+        """Add first deliveries whose line is known."""
         if not len(rows):
             return
         of_holders = rows.select([c for c in HOLDER if c in rows.schema.names])
@@ -130,7 +124,7 @@ class RegularLines:
         new = numbers >= known
         self._counts[0] -= np.bincount(queue[at[new]], minlength=len(self._irregular))
         # Sorted by line, each in the order of the run: the number before each.
-        order = order[np.argsort(line[order], kind="stable")]
+        order = np.argsort(line, kind="stable")
         line, number = numbers[line[order]], number[order]
         first = np.append(True, line[1:] != line[:-1])
         before = np.where(first, self._last[line], np.append(-1, number[:-1]))
