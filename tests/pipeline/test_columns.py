@@ -72,12 +72,19 @@ def _falls(name: str) -> Spoil:
     return spoil
 
 
+def _closes_nothing(held: dict[str, pa.Array]) -> None:
+    for name, value in (("ev", "ch_close"), ("conn", ""), ("ch", 1), ("args", None)):
+        _values(name, 6, value)(held)
+
+
 SPOILT: dict[str, Spoil] = {
     "args that are no JSON": _values("args", 6, '{"depth"'),
     "args that are no object": _values("args", 6, "[0]"),
     "args that are empty": _values("args", 6, ""),
     "args nested too deep": _values("args", 6, '{"depth":' + "[" * 70 + "]" * 70 + "}"),
     "args with a large number": _values("args", 6, '{"depth":' + "9" * 30 + "}"),
+    "a publish without its message": _values("m", 0, ""),
+    "a connection without a name": _closes_nothing,
     "a message without a name": _values("ms", 4, ["a", None]),
     "an unknown field without a text": _values("x", 1, [("more", None)]),
     "times as times": _typed("t", pa.timestamp("us"), lambda t: t),

@@ -291,8 +291,10 @@ def order(buckets: pa.Array | pa.ChunkedArray, n: pa.Array | pa.ChunkedArray) ->
 def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chunk:
     """Write one chunk from unsorted columns, `n` and `bucket` among them. `folder` holds the work folder in `name`."""
     full = {c: a for c, a in columns.items() if a.null_count < len(a)}
-    rows = pa.RecordBatch.from_pydict(full)
-    rows = rows.take(order(rows["bucket"], rows["n"]))
+    places = order(full["bucket"], full["n"])
+    # Codes would be written with all their texts into each row group.
+    full["bucket"] = full["bucket"].cast(pa.string())
+    rows = pa.RecordBatch.from_pydict(full).take(places)
     counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["bucket"]).to_pylist()}
     counts = dict(sorted(counts.items()))
     with pq.ParquetWriter(

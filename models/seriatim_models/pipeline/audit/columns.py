@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,11 @@ from seriatim_models.history.header import Header
 from seriatim_models.history.lines import PARQUET, first_bytes
 from seriatim_models.history.unrecorded import unrecorded
 from seriatim_models.pipeline.audit import chunks
+from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import ENDS
+from seriatim_models.properties.columnar.batch_columns import coded, column_of, present, some
+from seriatim_models.properties.columnar.columns import Bools
 
 PARTLY_STAMPED = "some rows have a stamp and some have none"
 """A row without one has its place in time from those beside it, see `history.order`."""
@@ -69,16 +73,13 @@ def pieces(path: str) -> list[tuple[int, int, int]]:
 
 
 def batches(
-    path: str, first: int, end: int, length: int, coded: Sequence[str] = ()
+    path: str, first: int, end: int, length: int, codes: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups in batches of `length`, columns of the schema's types, but texts that are `coded` as
+    """The rows of some row groups in batches of `length`, columns of the schema's types, but texts that are `codes` as
     codes of different texts. Raises `RowByRow`.
     """
     try:
-        with (
-            open_file(Path(path), RowByRow) as held,
-            pq.ParquetFile(held, read_dictionary=[*coded]) as file,
-        ):
+        with chunks.opened(Path(path), codes) as file:
             names = file.schema_arrow.names
             if not set(names) <= set(table.FIELDS):
                 raise RowByRow("unknown fields belong into x")
@@ -91,12 +92,12 @@ def batches(
                 rows += len(batch)
                 while rows >= length:
                     whole = _joined(waiting)
-                    yield _typed(whole.slice(0, length), coded)
+                    yield _typed(whole.slice(0, length), codes)
                     waiting = [whole.slice(length)] if len(whole) > length else []
                     rows -= length
             if rows:
-                yield _typed(_joined(waiting), coded)
-    except table.DAMAGE as error:
+                yield _typed(_joined(waiting), codes)
+    except PipelineError as error:
         raise RowByRow(str(error)) from error
 
 
@@ -104,7 +105,7 @@ def _joined(of: list[pa.RecordBatch]) -> pa.RecordBatch:
     return of[0] if len(of) == 1 else pa.Table.from_batches(of).combine_chunks().to_batches()[0]
 
 
-def _typed(batch: pa.RecordBatch, coded: Sequence[str]) -> pa.RecordBatch:
+def _typed(batch: pa.RecordBatch, codes: Sequence[str]) -> pa.RecordBatch:
     """The columns in the types of the schema. Raises `RowByRow` for texts that are no UTF-8, and for columns of
     another kind: Arrow would make numbers of times, flags and digits, which are none when read row by row.
     """
@@ -113,7 +114,7 @@ def _typed(batch: pa.RecordBatch, coded: Sequence[str]) -> pa.RecordBatch:
         wanted = table.SCHEMA.field(name).type
         if not _alike(column.type, wanted):
             raise RowByRow(f"{name} is of type {column.type}")
-        if name not in coded:
+        if name not in codes:
             held[name] = column.cast(wanted)
         elif column.type == _CODES and _all_differ(column.dictionary):
             held[name] = column
@@ -151,9 +152,7 @@ def _alike(kind: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_boolean(kind))
 
 
-def checked(  # noqa: C901, PLR0912  # one check after the other
-    batch: pa.RecordBatch, head: Header, run: str, last: int
-) -> dict[str, pa.Array]:
+def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[str, pa.Array]:
     """The columns, with the header's defaults filled in. Raises `RowByRow` for what reading by row would treat."""
     held = dict(zip(batch.schema.names, batch.columns, strict=True))
     if held["i"].null_count or held["ev"].null_count:
@@ -179,33 +178,45 @@ def checked(  # noqa: C901, PLR0912  # one check after the other
     for name in ("run", "rec", "lvl", "clk"):
         default = run if name == "run" else getattr(head, name)
         if default:
-            column = held.get(name, pa.nulls(len(i), pa.string()))
-            held[name] = pc.fill_null(column, default)
-    kinds = set(pc.unique(held["ev"]).to_pylist())
+            held[name] = _filled(held.get(name), held["ev"], default)
+    _check_required(pa.RecordBatch.from_pydict(held))
+    return held
+
+
+def _filled(column: pa.Array | None, beside: pa.Array, default: str) -> pa.Array:
+    """A column of texts with a default for null: as codes, where the column beside it has codes."""
+    if column is not None and not column.null_count:
+        return column
+    if column is not None and column.null_count < len(column):
+        return pc.fill_null(column.cast(pa.string()), default)
+    if pa.types.is_dictionary(beside.type):
+        codes = pa.array(np.zeros(len(beside), np.int32))
+        return pa.DictionaryArray.from_arrays(codes, pa.array([default]))
+    return pa.repeat(default, len(beside))
+
+
+def _check_required(batch: pa.RecordBatch) -> None:
+    """Raises `RowByRow` for events without a field that they need, and gaps."""
+    ev = coded(batch, "ev")
+    kinds = {ev.values[k] for k in np.unique(ev.codes).tolist()}
     if GAP in kinds:
         raise RowByRow("a gap")
-    for kind in kinds & set(REQUIRED):
-        of = pc.equal(held["ev"], kind)
+    without = cache(partial(_without, batch))
+    for kind in kinds & REQUIRED.keys():
+        of = ev.among(kind)
         for name in REQUIRED[kind]:
-            column = held.get(name)
-            if column is None or pc.any(pc.and_(of, pc.is_null(column))).as_py():
+            if (of & without(name)).any():
                 raise RowByRow(f"{kind} without {name}")
-            if (
-                pa.types.is_string(column.type)
-                and pc.any(pc.and_(of, pc.equal(column, ""))).as_py()
-            ):
-                raise RowByRow(f"{kind} without {name}")
-    settled = pc.is_in(held["ev"], pa.array(sorted(SETTLEMENTS)))
-    if pc.any(settled).as_py() and (
-        "dtag" not in held or pc.any(pc.and_(settled, pc.is_null(held["dtag"]))).as_py()
-    ):
+    if kinds & SETTLEMENTS and (ev.among(*SETTLEMENTS) & without("dtag")).any():
         raise RowByRow("a settlement that names its messages otherwise than by a tag")
-    limits = pc.equal(held["ev"], "qos")
-    if pc.any(limits).as_py() and (
-        "prefetch" not in held or pc.any(pc.and_(limits, pc.is_null(held["prefetch"]))).as_py()
-    ):
+    if "qos" in kinds and (ev.among("qos") & without("prefetch")).any():
         raise RowByRow("a limit without a number")
-    return held
+
+
+def _without(batch: pa.RecordBatch, name: str) -> Bools:
+    """Of each row whether it lacks a field, or has an empty text."""
+    texts = pa.types.is_string(table.SCHEMA.field(name).type)
+    return ~(some(batch, name) if texts else present(batch, name))
 
 
 def _check_nested(held: dict[str, pa.Array]) -> None:
@@ -232,7 +243,7 @@ def in_turn(
     run: str,
     reached: tuple[int, int],
     length: int,
-    coded: Sequence[str] = (),
+    codes: Sequence[str] = (),
 ) -> Iterator[dict[str, pa.Array]]:
     """The columns of files that follow an index and a time and each other, so many rows at a time.
 
@@ -242,7 +253,7 @@ def in_turn(
     for path, head in files:
         stamped: set[bool] = set()
         for begin, end, _ in pieces(path):
-            for batch in batches(path, begin, end, length, coded):
+            for batch in batches(path, begin, end, length, codes):
                 held = checked(batch, head, run, last)
                 last = held["i"][-1].as_py()
                 stamps = held["t"].drop_null() if "t" in held else pa.nulls(0)
@@ -268,35 +279,32 @@ def following(
     return in_turn(files, run, reached, length)
 
 
-_OF_ALL_QUEUES = sorted({*ENDS, "conn_open", "ch_open", "qos", "recover", GAP})
+_OF_ALL_QUEUES = {*ENDS, "conn_open", "ch_open", "qos", "recover", GAP}
 
 
 def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
-    """The columns with `n`, counted from the one given, and `bucket`."""
-    rows = len(held["i"])
-    none = pa.array([""]).take(pa.array(np.zeros(rows, np.int32)))
-    q = pc.fill_null(held.get("q", none), "").dictionary_encode()
-    names = pa.array([chunks.bucket(n) if n else chunks.CONTROL for n in q.dictionary.to_pylist()])
-    bucket = names.take(q.indices)
-    if "m" in held:
-        lone = pc.and_(
-            pc.equal(bucket, chunks.CONTROL), pc.is_in(held["ev"], pa.array(sorted(ACQUIRES)))
-        )
-        lone = pc.and_(lone, pc.greater(pc.utf8_length(pc.fill_null(held["m"], "")), 0))
-        bucket = pc.if_else(lone, chunks.bucket(""), bucket)
-    if {"dtag", "multiple"} <= held.keys():
-        # It settles all that its channel holds, of other queues too, whatever of it was seen.
-        sweeps = pc.and_(pc.equal(held["dtag"], 0), held["multiple"])
-        bucket = pc.if_else(pc.fill_null(sweeps, False), chunks.CONTROL, bucket)
-    if "args" in held:
-        # Whoever looked at one queue may say of all that they had come to rest.
-        said = pc.fill_null(pc.match_substring(held["args"], '"rest"'), False)
-        rest = pc.and_(pc.equal(held["ev"], "note"), said)
-        bucket = pc.if_else(rest, chunks.CONTROL, bucket)
+    """The columns with `n`, counted from the one given, and `bucket` as codes."""
+    batch = pa.RecordBatch.from_pydict(held)
+    ev, q = coded(batch, "ev"), coded(batch, "q")
+    of = [chunks.bucket(name) if name else chunks.CONTROL for name in q.values]
+    names = sorted({*of, chunks.CONTROL, chunks.bucket("")})
+    code = {name: k for k, name in enumerate(names)}
+    bucket = np.array([code[name] for name in of], np.int32)[q.codes]
+    acquired = ev.among(*ACQUIRES) & (bucket == code[chunks.CONTROL])
+    if acquired.any():
+        bucket[acquired & some(batch, "m")] = code[chunks.bucket("")]
+    # It settles all that its channel holds, of other queues too, whatever of it was seen.
+    sweeps = pc.and_(pc.equal(column_of(batch, "dtag"), 0), column_of(batch, "multiple"))
+    overall: Bools = np.asarray(pc.fill_null(sweeps, False)).copy()
+    # Whoever looked at one queue may say of all that they had come to rest.
+    if (notes := ev.among("note")).any():
+        said = pc.match_substring(column_of(batch, "args"), '"rest"')
+        overall |= notes & np.asarray(pc.fill_null(said, False))
     # What concerns a channel or connection does so in all queues, whichever of them it names.
-    overall = pc.is_in(held["ev"], pa.array(_OF_ALL_QUEUES))
-    bucket = pc.if_else(overall, chunks.CONTROL, bucket)
-    return {**held, "n": pa.array(np.arange(n, n + rows)), "bucket": bucket}
+    overall |= ev.among(*_OF_ALL_QUEUES)
+    bucket[overall] = code[chunks.CONTROL]
+    codes = pa.DictionaryArray.from_arrays(pa.array(bucket), pa.array(names))
+    return {**held, "n": pa.array(np.arange(n, n + len(batch))), "bucket": codes}
 
 
 def kinds(held: dict[str, pa.Array]) -> Counter[str]:

@@ -72,8 +72,9 @@ class _Recording:
         for held in columns.in_turn(self._files, self.run, reached, LENGTH, chunks.CODED):
             placed = columns.placed(held, n)
             n += len(held["i"])
-            full = {c: a for c, a in placed.items() if a.null_count < len(a)}
-            yield pa.RecordBatch.from_pydict({**full, "bucket": full["bucket"].dictionary_encode()})
+            yield pa.RecordBatch.from_pydict(
+                {c: a for c, a in placed.items() if a.null_count < len(a)}
+            )
         if any(fingerprint(path) != stamp for path, stamp in self._stamps.items()):
             raise columns.RowByRow("changed")
 
