@@ -18,6 +18,7 @@ from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, columns, one_pass
 from seriatim_models.pipeline.audit.ingest import ingest
 from seriatim_models.pipeline.audit.inline import Inline
+from seriatim_models.pipeline.audit.queue_groups import QueueGroups
 from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic import generate
@@ -106,14 +107,25 @@ def on_one_connection() -> list[Event]:
 def test_a_queue_that_shares_a_connection_with_an_irregular_one_is_judged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
-    """Whether the checks of both are the same ones or not."""
+    """Whether the checks of both are the same ones or not: where it spoils many rows, each has its own."""
     monkeypatch.setattr(chunks, "TOGETHER", together)
-    write_history(
-        tmp_path / "h.parquet", on_one_connection(), Header(run="run", params={"complete": True})
-    )
-    report = in_one_pass([tmp_path], BLACKBOX)
-    assert report == by_rows([tmp_path])
+    took: list[int] = []
+    take_divided = QueueGroups.take_divided
+
+    def noted(self: QueueGroups, batch: pa.RecordBatch) -> None:
+        took.append(len(batch))
+        take_divided(self, batch)
+
+    monkeypatch.setattr(QueueGroups, "take_divided", noted)
+    path = tmp_path / "h.parquet"
+    write_history(path, on_one_connection(), Header(run="run", params={"complete": True}))
+    report = in_one_pass([path], BLACKBOX)
+    assert report == by_rows([path])
     assert report is not None
+    assert took == ([] if together == 1000 else [len(on_one_connection())])
+    ingest(Inline(), plan([path]), tmp_path / "chunks")
+    assert audit_chunks(Inline(), tmp_path / "chunks", BLACKBOX).findings == report.findings
+    assert len(took) == (0 if together == 1000 else 2)
     found = {f.property: f for f in report.findings}
     assert found["P5"].verdict is Verdict.VIOLATED
 

@@ -118,7 +118,7 @@ def test_a_queue_in_which_nothing_more_happens_ends_when_the_run_does(tmp_path: 
         finding
         for bucket in (chunks.bucket("q"), chunks.bucket("r"))
         for _, finding in judged(
-            chunks.Partition("run", "queue", whole.files, [[bucket]], ended=whole.ended),
+            chunks.Partition("run", "queue", whole.files, [bucket], ended=whole.ended),
             [NoLostWakeup()],
         )
     ]
@@ -153,7 +153,7 @@ def test_a_settlement_of_all_that_a_channel_holds_concerns_every_queue(tmp_path:
     assert (expected.n_tested, expected.n_untestable) == (0, 2)
     assert chunks.bucket("q") != chunks.bucket("r")
     whole = next(iter(chunks.partitions(tmp_path, written(tmp_path, events, 4), {"queue": 1})))
-    part = chunks.Partition("run", "queue", whole.files, [[chunks.bucket("q")]])
+    part = chunks.Partition("run", "queue", whole.files, [chunks.bucket("q")])
     [(_, found)] = judged(part, [p6])
     assert found == expected
 
@@ -194,13 +194,12 @@ def test_a_chunk_in_which_nobody_names_a_connection_is_judged_once(tmp_path: Pat
 
 def test_a_hot_queue_goes_first_and_alone() -> None:
     of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
-    assert chunks._divided(of, 2) == [([["q001"]], 65), ([["q003", "q002", "q004"]], 40)]
+    assert chunks._divided(of, 2) == [(["q001"], 65), (["q003", "q002", "q004"], 40)]
 
 
-def test_what_is_judged_together_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "TOGETHER", 30)
-    of = [chunks.Chunk("", 100, {"q001": 60, "q002": 10, "q003": 20, "control": 5, "q004": 5})]
-    assert chunks._divided(of, 1) == [([["q001"], ["q003", "q002"], ["q004"]], 100)]
+def test_what_is_read_together_is_small() -> None:
+    rows = {"q001": 60, "q002": 10, "q003": 20, "q004": 5}
+    assert chunks.lists(rows, 30) == [["q001"], ["q003", "q002"], ["q004"]]
 
 
 def test_what_shows_a_loss_is_shown_whole(tmp_path: Path) -> None:

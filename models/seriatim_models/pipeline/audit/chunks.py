@@ -165,8 +165,8 @@ class Partition(msgspec.Struct, frozen=True):
     run: str
     scope: Scope
     files: list[str]
-    buckets: list[list[str]] = []
-    """Of scope ``queue``: which, each list on its own; none stands for all together."""
+    buckets: list[str] = []
+    """Of scope ``queue``: which; none stands for all together."""
     part: int = 0
     parts: int = 1
     """Of the other scopes: which of so many by hash."""
@@ -247,21 +247,19 @@ def partitions(folder: Path, manifest: Manifest, parts: Mapping[Scope, int]) -> 
     return [partition for _, partition in sorted(sized, key=lambda of: -of[0])]
 
 
-def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[list[str]], int]]:
-    """The buckets of queues in parts of like size, each in lists of few rows, and how many rows each part has."""
+def _divided(of: Iterable[Chunk], parts: int) -> list[tuple[list[str], int]]:
+    """The buckets of queues in parts of like size, the longest bucket first, and how many rows each part has."""
     rows: Counter[str] = Counter()
     for chunk in of:
         rows.update(chunk.buckets)
     control = rows.pop(CONTROL, 0)
-    made: list[tuple[dict[str, int], int]] = [
-        ({}, control) for _ in range(min(parts, len(rows)) or 1)
-    ]
+    made: list[tuple[list[str], int]] = [([], control) for _ in range(min(parts, len(rows)) or 1)]
     for name, n in sorted(rows.items(), key=lambda counted: (-counted[1], counted[0])):
         # The longest bucket to the shortest part.
         at = min(range(len(made)), key=lambda k: made[k][1])
         mine, held = made[at]
-        made[at] = ({**mine, name: n}, held + n)
-    return [(lists(mine, TOGETHER), held) for mine, held in made]
+        made[at] = ([*mine, name], held + n)
+    return made
 
 
 def lists(rows: Mapping[str, int], most: int) -> list[list[str]]:

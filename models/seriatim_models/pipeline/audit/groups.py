@@ -229,6 +229,11 @@ class GroupChecks:
                 wanted[tuple(of)] = names if names is None or self._field != "q" else names | {""}
         return wanted | self.cases.left()
 
+    def spoilt(self, ended: int | None) -> set[str]:
+        """Irregular queues that may be so only because of others, if the run is over at `ended`."""
+        cleared = [check.finish(ended) for _, check in self.checks]
+        return set[str]().union(*(c.spoilt for c in cleared if c is not None))
+
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings on what is cleared, by number of the property."""
         for of, check in self.checks:

@@ -45,8 +45,6 @@ ENOUGH = 2**22
 """Bytes of files that are worth a second process: some 400,000 events of what `generate` writes."""
 LENGTH = 2**17
 """Rows that are held at a time."""
-PARTS = 16
-"""Parts of a run's queues, at most: each costs something with each batch, whatever the part has of it."""
 
 
 class _Recording:
@@ -122,10 +120,9 @@ class _FirstReading:
             of.setdefault(p.partitioning, {})[n] = p
         self._messages, self._connections = of.get("message", {}), of.get("connection", {})
         self._prefilter = Prefilter()
-        n_parts = max(1, min(PARTS, -(-sum(recording.rows.values()) // chunks.TOGETHER)))
-        buckets = [f"q{b:03d}" for b in range(chunks.BUCKETS)]
-        parts = [buckets[k::n_parts] for k in range(n_parts)]
-        self._of_queues = QueueGroups(of.get("queue", {}), parts)
+        self._of_queues = QueueGroups(
+            of.get("queue", {}), [f"q{b:03d}" for b in range(chunks.BUCKETS)]
+        )
         self._of_connections = GroupChecks(self._connections, "conn")
         self._whole = RowsLeft(None, of.get("run", {}))
         self.statistics = found.RunStatistics(recording.run)
@@ -134,6 +131,9 @@ class _FirstReading:
             self._take(batch)
             if on_events is not None:
                 on_events(self.statistics.events)
+        if self._of_queues.divide(self.ended):
+            for batch in recording.batches():
+                self._of_queues.take_divided(batch)
 
     def _take(self, batch: pa.RecordBatch) -> None:
         found.count(self.statistics, columns.kinds({"ev": batch["ev"]}), GAP)

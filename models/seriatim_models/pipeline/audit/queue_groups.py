@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,24 +25,28 @@ from seriatim_models.properties.columnar.batch_columns import coded
 
 READINGS = 8
 """Lists of queues that are left to the rows, each of which reads the recording once more, at most."""
+MANY = 0.25
+"""What part of the rows made irregular by other queues is worth another reading: by columns one costs a fifth."""
+PARTS = 16
+"""Parts of the queues, if they are divided: each costs something with each batch, whatever the part has of it."""
 
 
 class QueueGroups:
-    """What judges queues. Where one irregular queue makes others so, the queues are divided by their buckets, and each
-    part has checks of its own.
+    """What judges queues. Where one irregular queue makes many others so, a second reading by columns divides them by
+    their buckets, and each part has checks of its own.
     """
 
     def __init__(
         self,
         properties: Mapping[int, AnyProperty],
-        parts: Sequence[Collection[str]],
+        buckets: Sequence[str] = (),
         looks: bool = True,
     ) -> None:
-        """`parts` are the buckets of each part; `looks`: whether events may be `chunks.nameless`."""
+        """`buckets` are those of the queues, none for any; `looks`: whether events may be `chunks.nameless`."""
         self._properties = properties
         divided = {n: p for n, p in properties.items() if spreads(p)}
-        self._parts = [GroupChecks(divided, "q") for _ in parts]
-        self._part_of = {bucket: k for k, part in enumerate(parts) for bucket in part}
+        self._parts = [GroupChecks(divided, "q")]
+        self._buckets = buckets
         others = {n: p for n, p in properties.items() if n not in divided}
         self._whole = GroupChecks(others, "q")
         self._rows: Counter[str] = Counter()
@@ -60,28 +64,34 @@ class QueueGroups:
         codes, names = coded(batch, "q")
         counts = np.bincount(codes, minlength=len(names)).tolist()
         self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
+        (all_of,) = self._parts
         if self._looks and chunks.nameless(batch):
             self._looks, self._nameless = False, True  # it may be of any queue
-            for part in self._parts:
-                part.give_up()
-        if self._whole.looks:
-            self._whole.take(batch)
-        if not self._parts[0].looks:
-            return
+            all_of.give_up()
+        for checks in (self._whole, all_of):
+            if checks.looks:
+                checks.take(batch)
+
+    def divide(self, ended: int | None) -> bool:
+        """Divide the queues if one made many others irregular. Whether it did: then `take_divided` all events anew."""
+        spoilt = sum(self._rows[q] for q in self._parts[0].spoilt(ended))
+        if self._nameless or spoilt <= max(chunks.TOGETHER, MANY * self._rows.total()):
+            return False
+        divided = {n: p for n, p in self._properties.items() if spreads(p)}
+        parts = min(PARTS, len(self._buckets))
+        if parts > 1:
+            self._parts = [GroupChecks(divided, "q") for _ in range(parts)]
+        return parts > 1
+
+    def take_divided(self, batch: pa.RecordBatch) -> None:
+        """Add the next events to the checks of the parts."""
+        part_of = {bucket: k % len(self._parts) for k, bucket in enumerate(self._buckets)}
         batch = some_columns(batch, {"bucket", *self._parts[0].columns})
         # What is of no part concerns all.
-        of = [self._part_of.get(name, -1) for name in batch["bucket"].dictionary.to_pylist()]
+        of = [part_of.get(name, -1) for name in batch["bucket"].dictionary.to_pylist()]
         part = np.array(of, np.int64)[np.asarray(batch["bucket"].indices)]
         for k, checks in enumerate(self._parts):
             checks.take(batch.filter(pa.array((part == k) | (part < 0))))
-        self._share_loss()
-
-    def _share_loss(self) -> None:
-        """Where one of the checks clears nothing, none of its kind does: then the rows judge all queues."""
-        for same in zip(*(part.checks for part in self._parts), strict=True):
-            if any(check.lost for _, check in same):
-                for _, check in same:
-                    check.lost = True
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings on the queues that are cleared, by number of the property."""
@@ -112,7 +122,7 @@ class QueueGroups:
 
     def _mine(self, names: Iterable[str]) -> frozenset[str]:
         """Those of some queues that are of some part; others are named by what concerns all queues."""
-        of = self._part_of
+        of = frozenset(self._buckets)
         found = frozenset(q for q in names if q and (not of or chunks.bucket(q) in of))
         return found | {""} if found else found
 

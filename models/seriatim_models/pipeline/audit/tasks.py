@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -193,11 +193,14 @@ def _judged_by_queue(
     """The findings on some queues: regular ones are cleared by columns in one reading; the others are judged event by
     event, so many at a time that what is held of them stays small.
     """
-    mine = {chunks.CONTROL, *chain.from_iterable(task.buckets)} if task.buckets else None
+    mine = {chunks.CONTROL, *task.buckets} if task.buckets else None
     # Where a chunk is nameless all queues are one partition, without buckets.
-    queues = QueueGroups(properties, task.buckets or [()], looks=not task.buckets)
+    queues = QueueGroups(properties, task.buckets, looks=not task.buckets)
     for file in task.files if properties else ():
         queues.take(chunks.read_chunk(file, queues.columns, mine))
+    if queues.divide(task.ended):
+        for file in task.files:
+            queues.take_divided(chunks.read_chunk(file, queues.columns, mine))
     yield from queues.findings(task.ended)
     for left in queues.left(task.ended):
         for file in task.files:

@@ -86,6 +86,8 @@ class ClearedQueues(NamedTuple):
 
     irregular: set[str]
     cases: dict[str, Counts]
+    spoilt: Collection[str] = ()
+    """Irregular queues that may be so only because of others that have the same check."""
 
 
 class QueueCheck(Protocol):
@@ -144,6 +146,8 @@ class RegularQueues:
         self._qos: dict[int, int | None] = {}
         self._given: set[int] = set()
         """Holders that were given something."""
+        self._joined: set[str] = set()
+        """Queues with a consumer who was given something before, perhaps of another queue."""
         self._end = -(2**63)
         """The latest time."""
         self.lost = False
@@ -182,7 +186,8 @@ class RegularQueues:
         stream = np.array([self._pubs(v) if v else NONE for v in pubs.values], np.int64)
         stream = np.where(pseq == NONE, NONE, stream[pubs.codes])
         _note_connections(batch, kind, q_codes, queues)
-        kind, credit = self._begun(batch, kind, by)
+        kind, credit, late = self._begun(batch, kind, by)
+        self._joined |= {q_names[code] for code in q_codes[late].tolist()}
         mark = coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)
         for code in np.unique(q_codes[kind == IRREGULAR]).tolist():
             if (queue := queues[code]) is not None:
@@ -207,12 +212,14 @@ class RegularQueues:
             queue = self._queues[name] = OpenQueue()
         return queue
 
-    def _begun(self, batch: pa.RecordBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints]:
-        """The kinds, where who consumes after he was given something is irregular; and the credit of who consumes."""
+    def _begun(self, batch: pa.RecordBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints, list[int]]:
+        """The kinds, where who consumes after he was given something is irregular; the credit of who consumes; and the
+        rows of those irregular ones.
+        """
         taken = np.flatnonzero(kind == TAKEN)[::-1]
         first = np.full(int(by.max()) + 1, len(kind))
         first[by[taken]] = taken  # the last of equal ones stands: his first
-        kind, credit = kind.copy(), np.zeros(len(kind), np.int64)
+        kind, credit, late = kind.copy(), np.zeros(len(kind), np.int64), list[int]()
         prefetch = _ints(batch, "prefetch")
         general = iter(table.events(batch.filter(pa.array(kind == GENERAL))))
         for i in np.flatnonzero((kind == GENERAL) | (kind == CONSUMES)).tolist():
@@ -225,7 +232,8 @@ class RegularQueues:
             credit[i] = UNLIMITED if chosen is None else chosen
             if who in self._given or first[who] < i:
                 kind[i] = IRREGULAR
-        return kind, credit
+                late.append(i)
+        return kind, credit, late
 
     def _loop(  # noqa: C901, PLR0912, PLR0915  # one loop: calls cost more than what they do
         self, of_rows: QueueRows, messages: list[str], queues: Sequence[OpenQueue | None]
@@ -355,25 +363,27 @@ class RegularQueues:
             state.lost,
         )
 
-    def _irregular(self, last: int) -> set[str]:
-        """The queues that are irregular, if the run is over at `last`."""
+    def _irregular(self, last: int) -> tuple[set[str], set[str]]:
+        """The queues that are irregular if the run is over at `last`, and those that may be so by another one."""
         found = set[str]()
         for name, queue in self._queues.items():
             waits = queue.since is not None and last - queue.since > self._within
             if queue.irregular or waits or queue.may_refuse():
                 found.add(name)
-        spoilt = found
-        while spoilt:
-            conns = set[str]().union(*(self._queues[name].conns for name in spoilt))
-            spoilt = {n for n, q in self._queues.items() if n not in found and q.conns & conns}
-            found |= spoilt
-        return found
+        spoilt, fresh = set[str](), found
+        while fresh:
+            conns = set[str]().union(*(self._queues[name].conns for name in fresh))
+            known = found | spoilt
+            fresh = {n for n, q in self._queues.items() if n not in known and q.conns & conns}
+            spoilt |= fresh
+        return found | spoilt, spoilt | (self._joined & found)
 
     def finish(self, ended: int | None) -> ClearedQueues | None:
         """What is cleared, if the run is over, at the latest at `ended`; None if nothing is."""
         if self.lost:
             return None
-        irregular = self._irregular(self._end if ended is None else max(self._end, ended))
+        last = self._end if ended is None else max(self._end, ended)
+        irregular, spoilt = self._irregular(last)
         regular = [q for name, q in self._queues.items() if name not in irregular]
         acquired = sum(q.acquired for q in regular)
         tested = sum(q.tested + q.open_choices() for q in regular)
@@ -388,6 +398,7 @@ class RegularQueues:
                 ),
                 QueueLinearizable.id: Counts(single, sum(q.outside for q in regular)),
             },
+            spoilt,
         )
 
 
