@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seriatim_models.history import Event, Header, write_history
+from seriatim_models.history import Event, Header, table, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, columns, one_pass
@@ -136,7 +136,7 @@ def test_columns_that_are_empty_need_not_be_there(tmp_path: Path) -> None:
     for path in (tmp_path / name for name in made.files):
         rows = pq.read_table(path)
         full = [n for n in rows.schema.names if rows[n].null_count < len(rows)]
-        assert not {*chunks.CODED} <= {*full}
+        assert not {*table.CODED} <= {*full}
         pq.write_table(rows.select(full), path)
     report = in_one_pass([tmp_path], BLACKBOX)
     assert report is not None

@@ -149,7 +149,7 @@ def main(events: int) -> None:
         "lvl", pa.array(["broker"]).take(pa.array(np.zeros(len(table), int)))
     )
     buckets = np.array([chunks.bucket(q or "") for q in table["q"].to_pylist()])
-    for name in {*chunks.CODED} & {*table.schema.names}:
+    for name in {*table.CODED} & {*table.schema.names}:
         at = table.schema.names.index(name)
         table = table.set_column(at, name, table[name].combine_chunks().dictionary_encode())
     one = table.combine_chunks().to_batches()

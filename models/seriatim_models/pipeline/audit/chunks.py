@@ -47,16 +47,7 @@ BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucke
 TOGETHER = 250_000
 """Rows of buckets that are judged together: as many may be held, and each time all that concerns all is read again."""
 CONTROL = "control"
-CODED = ("ev", "run", "rec", "lvl", "clk", "ph", "pub", "q", "conn", "ctag", "proc", "scope")
-"""Columns of few different texts: they are read as codes."""
-
 _TYPES = {f.name: f.type for f in table.SCHEMA} | {"n": pa.int64(), "bucket": pa.string()}
-_ENCODINGS = {
-    name: "DELTA_BINARY_PACKED" if pa.types.is_integer(of) else "DELTA_BYTE_ARRAY"
-    for name, of in _TYPES.items()
-    if name not in (*CODED, "bucket") and (pa.types.is_integer(of) or pa.types.is_string(of))
-}
-"""What follows each other in a bucket mostly counts on: a third of the bytes, and half of the time to read them."""
 QUARANTINE = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -295,12 +286,13 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
     rows = pa.RecordBatch.from_pydict(full).take(places)
     counts = {c["values"]: c["counts"] for c in pc.value_counts(rows["bucket"]).to_pylist()}
     counts = dict(sorted(counts.items()))
+    encodings = {**table.ENCODINGS, "n": table.ENCODINGS["i"]}
     with pq.ParquetWriter(
         folder / name,
         rows.schema,
         compression="lz4",
-        use_dictionary=[c for c in (*CODED, "bucket") if c in full],
-        column_encoding={c: e for c, e in _ENCODINGS.items() if c in full},
+        use_dictionary=[c for c in (*table.CODED, "bucket") if c in full],
+        column_encoding={c: e for c, e in encodings.items() if c in full},
         write_statistics=["bucket"],  # see `_buckets`
     ) as file:
         begin = 0
@@ -352,7 +344,7 @@ def read_chunk(
 
     Raises `PipelineError` if they are not: the verdicts rest on it.
     """
-    with opened(Path(file), [*CODED, "bucket"]) as held:
+    with opened(Path(file), [*table.CODED, "bucket"]) as held:
         names = held.schema_arrow.names
         if not {"n", "bucket"} <= set(names):
             raise PipelineError(f"{file}: columns n and bucket are missing")

@@ -31,7 +31,7 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import ENDS
 from seriatim_models.properties.columnar.batch_columns import coded, column_of, present, some
-from seriatim_models.properties.columnar.columns import Bools
+from seriatim_models.properties.columnar.columns import Bools, distinct
 
 PARTLY_STAMPED = "some rows have a stamp and some have none"
 """A row without one has its place in time from those beside it, see `history.order`."""
@@ -198,7 +198,7 @@ def _filled(column: pa.Array | None, beside: pa.Array, default: str) -> pa.Array
 def _check_required(batch: pa.RecordBatch) -> None:
     """Raises `RowByRow` for events without a field that they need, and gaps."""
     ev = coded(batch, "ev")
-    kinds = {ev.values[k] for k in np.unique(ev.codes).tolist()}
+    kinds = {ev.values[k] for k in distinct(ev.codes).tolist()}
     if GAP in kinds:
         raise RowByRow("a gap")
     without = cache(partial(_without, batch))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from seriatim_models.explorer.search.child_process import processes
 from seriatim_models.files import fingerprint
+from seriatim_models.history import table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
@@ -67,7 +68,7 @@ class _Recording:
         """The rows with places and buckets, some at a time. Raises `RowByRow`, behind the last if the files changed."""
         n = 0
         reached = -(2**63), -(2**63)
-        for held in columns.in_turn(self._files, self.run, reached, LENGTH, chunks.CODED):
+        for held in columns.in_turn(self._files, self.run, reached, LENGTH, table.CODED):
             placed = columns.placed(held, n)
             n += len(held["i"])
             yield pa.RecordBatch.from_pydict(

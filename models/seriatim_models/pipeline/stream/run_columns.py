@@ -367,7 +367,7 @@ class RunColumns:
         """
         batch = pa.RecordBatch.from_pydict(
             {
-                name: of.dictionary_encode() if name in chunks.CODED else of
+                name: of.dictionary_encode() if name in table.CODED else of
                 for name, of in zip(plain.schema.names, plain.columns, strict=True)
             }
         )

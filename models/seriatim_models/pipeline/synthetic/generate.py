@@ -288,8 +288,9 @@ def _write_parts(
             whole = pa.Table.from_batches(held).replace_schema_metadata(schema.metadata)
             with whole_file(folder / name, ours=True) as draft:
                 pq.write_table(
-                    whole, draft, compression="zstd", compression_level=1, row_group_size=GROUP
-                )
+                    whole, draft, compression="zstd", compression_level=1, row_group_size=GROUP,
+                    use_dictionary=[*table.CODED], column_encoding=table.ENCODINGS,
+                )  # fmt: skip
         else:
             write_history(folder / name, (e for batch in held for e in table.events(batch)), header)
         out[name] = rows

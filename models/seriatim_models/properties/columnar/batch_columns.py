@@ -72,14 +72,24 @@ def some(batch: pa.RecordBatch, name: str) -> Bools:
     """Return for each row whether a field of texts has one that is not empty. Names of messages are nearly all
     different, so this does not make codes of them.
     """
-    found = column_of(batch, name)
-    if pa.types.is_dictionary(found.type):
+    if name not in batch.schema.names:
+        return np.zeros(len(batch), np.bool_)
+    found = batch[name]
+    if not pa.types.is_string(found.type):
         return ~coded(batch, name).among("")
-    filled: Bools = np.asarray(pc.fill_null(pc.greater(pc.binary_length(found), 0), False))
-    return filled
+    if not len(found):
+        return np.zeros(0, np.bool_)
+    _, offsets, _ = found.buffers()
+    edges = np.frombuffer(offsets, np.int32)[found.offset : found.offset + len(found) + 1]
+    filled: Bools = edges[1:] > edges[:-1]
+    return filled & present(batch, name) if found.null_count else filled
 
 
 def present(batch: pa.RecordBatch, name: str) -> Bools:
     """Return for each row whether it has the field."""
-    found: Bools = np.asarray(pc.is_valid(column_of(batch, name)))
+    if name not in batch.schema.names:
+        return np.zeros(len(batch), np.bool_)
+    if not batch[name].null_count:
+        return np.ones(len(batch), np.bool_)
+    found: Bools = np.asarray(pc.is_valid(batch[name]))
     return found

@@ -22,7 +22,7 @@ from seriatim_models.properties.blackbox.naming import (
 )
 from seriatim_models.properties.blackbox.recorders import GIVES, OPENS, SHOWS, LatestLines
 from seriatim_models.properties.columnar.batch_columns import Coded, coded, column_of, present, some
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, distinct
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     ANSWERED,
@@ -266,15 +266,15 @@ def _latest(batch: pa.RecordBatch, ev: Coded) -> LatestLines:
     np.maximum.at(latest, codes, np.asarray(pc.fill_null(t, 0)).astype(np.int64)[timed])
 
     def who(those: Bools) -> set[str]:
-        return {rec.values[k] for k in np.unique(rec.codes[those]).tolist()}
+        return {rec.values[k] for k in distinct(rec.codes[those]).tolist()}
 
     conn = coded(batch, "conn")
 
     gives = named & ev.among(*GIVES) & some(batch, "m")
-    pairs = np.unique(rec.codes[gives].astype(np.int64) * len(conn.values) + conn.codes[gives])
+    pairs = distinct(rec.codes[gives] * len(conn.values) + conn.codes[gives])
     recs, conns = np.divmod(pairs, max(len(conn.values), 1))
     return LatestLines(
-        {rec.values[k]: int(latest[k]) for k in np.unique(codes).tolist()},
+        {rec.values[k]: int(latest[k]) for k in distinct(codes).tolist()},
         opened=who(named & ev.among(*OPENS)),
         shown=who(named & ev.among(*SHOWS)),
         given={(rec.values[r], conn.values[c]) for r, c in zip(recs, conns, strict=True)},

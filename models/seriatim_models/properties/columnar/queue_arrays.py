@@ -262,7 +262,10 @@ class _ArrayPass:
         self.bad |= counted != [len(q.unread) for q in self.queues]
         into = self._sum(self.taken & ~self.in_unread)
         self.bad |= handed + into > EARLY_KEPT
-        self.still_unread = np.setdiff1d(key[confirmed | unread], key[was_unread])
+        # Both are sorted, since the rows are.
+        waiting, gone = key[confirmed | unread], key[was_unread]
+        left = np.searchsorted(gone, waiting, "left") == np.searchsorted(gone, waiting, "right")
+        self.still_unread = waiting[left]
         first = np.where(
             self.rows.mark & (self.kind == SENT), np.arange(len(self.of)), len(self.of)
         )

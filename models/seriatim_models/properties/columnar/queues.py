@@ -42,7 +42,7 @@ from seriatim_models.properties.columnar.batch_columns import (
     some,
 )
 from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, distinct
 from seriatim_models.properties.columnar.queue_arrays import UNLIMITED, QueueRows, advance
 from seriatim_models.properties.columnar.queue_state import (
     ANSWERED,
@@ -189,7 +189,7 @@ class RegularQueues:
         kind, credit, late = self._begun(batch, kind, by)
         self._joined |= {q_names[code] for code in q_codes[late].tolist()}
         mark = coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)
-        for code in np.unique(q_codes[kind == IRREGULAR]).tolist():
+        for code in distinct(q_codes[kind == IRREGULAR]).tolist():
             if (queue := queues[code]) is not None:
                 queue.irregular = True
         over = np.array([q is None or q.irregular for q in queues], np.bool_)
@@ -200,7 +200,7 @@ class RegularQueues:
         rows = QueueRows(
             q_codes, kind, place, by, by * 2**31 + tag, stream, pseq, dtag, t, mark, credit
         ).only(at)
-        self._given.update(np.unique(rows.who[rows.kind == TAKEN]).tolist())
+        self._given.update(distinct(rows.who[rows.kind == TAKEN]).tolist())
         done = advance(rows, names, queues, self._within)
         left = np.flatnonzero(~done[rows.queue])
         if len(left):
@@ -409,7 +409,9 @@ def clears(prop: AnyProperty) -> bool:
 
 def _ints(batch: pa.RecordBatch, name: str) -> Ints:
     """A column of whole numbers; null is `NONE`."""
-    found: Ints = np.asarray(pc.fill_null(column_of(batch, name), NONE)).astype(np.int64)
+    if name not in batch.schema.names:
+        return np.full(len(batch), NONE, np.int64)
+    found: Ints = np.asarray(pc.fill_null(batch[name], NONE)).astype(np.int64)
     return found
 
 
@@ -431,7 +433,7 @@ def _note_connections(
     sent = (kind == SENT) | (kind == ANSWERED)
     unsure = (kind == TAKEN) & ~present(batch, "nolocal")
     for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
-        for pair in np.unique(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
+        for pair in distinct(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
             queue = queues[pair // len(conns.values)]
             if queue is not None:
                 getattr(queue, of).add(conns.values[pair % len(conns.values)])
