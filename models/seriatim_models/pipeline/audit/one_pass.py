@@ -42,8 +42,8 @@ from seriatim_models.properties.columnar.batch_columns import in_order
 from seriatim_models.properties.columnar.batches import COLUMNS, concerning, rows_of_batch
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
 
-ENOUGH = 2**22
-"""Bytes of files that are worth a second process: some 400,000 events of what `generate` writes."""
+ENOUGH = 400_000
+"""Rows that are worth a second process."""
 LENGTH = 2**17
 """Rows that are held at a time."""
 
@@ -175,7 +175,7 @@ def judged(
     `on_events` and `alone`: see `audit_paths`. Raises `RowByRow` for what cannot be taken by columns, and
     `PipelineError` if another process was killed.
     """
-    if jobs == 1 or sum(fingerprint(s.path)[0] for s in run.recorders[0]) < ENOUGH:
+    if jobs == 1 or _rows(run) < ENOUGH:
         return _judged(run, properties, on_events)
     scopes = ("queue", "connection") if jobs > 2 else ("queue",)
     elsewhere = [
@@ -198,6 +198,11 @@ def judged(
         for n, finding in zip(numbers, one.findings, strict=True)
     }
     return mine._replace(findings=[by_number[n] for n in range(len(properties))])
+
+
+def _rows(run: RunPlan) -> int:
+    """How many rows the files of its first recorder have. Raises `RowByRow`."""
+    return sum(n for source in run.recorders[0] for _, _, n in columns.pieces(source.path))
 
 
 @rare_collections()
