@@ -58,7 +58,7 @@ class Loads:
         self._count = 0
         self._mixes = 0
         self._measured: dict[bool, dict[int, Throughput]] = {False: {}, True: {}}
-        self._spent = {False: 0.0, True: 0.0}
+        self._spent = {False: 0.0, True: 0.0}  # seconds, or commands
         self._length = dict.fromkeys((False, True), min(STEPS, self._longest))
 
     def next(self) -> Load:

@@ -43,9 +43,11 @@ SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of 
 WHOLE = 25_000_000
 """Events of a run whose messages, or connections, are judged by one task. Its parts would each read all of the run:
 of messages half of a run costs what all of it does, so they are divided for their memory only."""
-BUCKETS = 64  # of queues: what is judged by queues holds the state of one bucket at a time
+BUCKETS = 64  # of queues: what is left to the rows reads those that have some of it
 TOGETHER = 250_000
-"""Rows of buckets that are judged together: as many may be held, and each time all that concerns all is read again."""
+"""Rows of queues that are left to the row forms together: as many may be held, and each time all that concerns all
+queues is read again. No fewer are worth another reading by columns either.
+"""
 CONTROL = "control"
 _TYPES = {f.name: f.type for f in table.SCHEMA} | {"n": pa.int64(), "bucket": pa.string()}
 QUARANTINE = pa.schema(
