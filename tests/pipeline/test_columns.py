@@ -23,7 +23,7 @@ from seriatim_models.pipeline.audit.runs import plan
 from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.blackbox import BLACKBOX
-from seriatim_models.properties.columnar.batch_columns import some
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 ON: dict[str, Any] = {"lvl": "broker", "q": "q"}
 BY: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, **ON}
@@ -186,9 +186,9 @@ def test_columns_of_other_layouts_are_taken_as_they_are(tmp_path: Path) -> None:
 def test_a_text_is_there_if_it_is_neither_null_nor_empty(coded: bool) -> None:
     held = pa.array(["a", "", None, "ü"], pa.string())
     batch = pa.RecordBatch.from_pydict({"m": held.dictionary_encode() if coded else held})
-    assert some(batch, "m").tolist() == [True, False, False, True]
-    assert some(batch, "q").tolist() == [False] * 4  # a column that the batch lacks
-    assert some(batch.slice(0, 0), "m").tolist() == []
+    assert EventBatch(batch).some("m").tolist() == [True, False, False, True]
+    assert EventBatch(batch).some("q").tolist() == [False] * 4  # a column that the batch lacks
+    assert EventBatch(batch.slice(0, 0)).some("m").tolist() == []
 
 
 @pytest.mark.parametrize(("kinds", "readings"), [((), 1), (("P1",), 2)], ids=["clean", "violated"])

@@ -25,6 +25,7 @@ from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic import generate
 from seriatim_models.properties.base import Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 from .conftest import by_rows, in_one_pass
 
@@ -113,7 +114,7 @@ def test_a_queue_that_shares_a_connection_with_an_irregular_one_is_judged_once(
     took: list[int] = []
     take_divided = QueueGroups.take_divided
 
-    def noted(self: QueueGroups, batch: pa.RecordBatch) -> None:
+    def noted(self: QueueGroups, batch: EventBatch) -> None:
         took.append(len(batch))
         take_divided(self, batch)
 

@@ -20,6 +20,7 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox import confirms as confirms_module
 from seriatim_models.properties.columnar import channel_checks
 from seriatim_models.properties.columnar.connections import COLUMNS, RegularConnections
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_workshop.bench.simulated_broker import SimulatedBroker
 from seriatim_workshop.crosscheck.columnar import history
 
@@ -36,7 +37,7 @@ def cleared(events: Sequence[Event], cuts: Sequence[int] = ()) -> RegularConnect
         held = table.columns(list(events[a:b]))
         held = {c: v for c, v in held.items() if v.null_count < len(v) and c in COLUMNS}
         held["n"] = pa.array(range(a, b), pa.int64())
-        regular.take(pa.RecordBatch.from_pydict(held))
+        regular.take(EventBatch(pa.RecordBatch.from_pydict(held)))
     return regular
 
 

@@ -31,10 +31,10 @@ from seriatim_models.properties.columnar.batches import (
     NAMING,
     concerning,
     may_concern,
-    message_hash,
     rows_of_batch,
 )
 from seriatim_models.properties.columnar.columns import Names
+from seriatim_models.properties.columnar.event_batch import EventBatch, texts
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
 from seriatim_models.properties.columnar.rows import (
     BatchRows,
@@ -78,22 +78,22 @@ def of_columns(placed: Placed, holders: Names[Holder]) -> BatchRows:
     return rows_of_batch(batch(placed), holders)
 
 
-def batch(placed: Placed, names: Sequence[str] = COLUMNS) -> pa.RecordBatch:
+def batch(placed: Placed, names: Sequence[str] = COLUMNS) -> EventBatch:
     """The events as a chunk file has them: without columns that are empty, with their places."""
     held = table.columns([e for _, e in placed])
     held = {c: a for c, a in held.items() if a.null_count < len(a) and c in names}
     held["n"] = pa.array([n for n, _ in placed], pa.int64())
-    return pa.RecordBatch.from_pydict(held)
+    return EventBatch(pa.RecordBatch.from_pydict(held))
 
 
 def coded(placed: Placed, holders: Names[Holder]) -> BatchRows:
     """As read with codes for what repeats, and sorted by queue."""
-    of = batch(sorted(placed, key=lambda p: (p[1].q, p[0])))
+    of = batch(sorted(placed, key=lambda p: (p[1].q, p[0]))).arrow
     held = {
         name: column.dictionary_encode() if pa.types.is_string(column.type) else column
         for name, column in zip(of.schema.names, of.columns, strict=True)
     }
-    return rows_of_batch(pa.RecordBatch.from_pydict(held), holders)
+    return rows_of_batch(EventBatch(pa.RecordBatch.from_pydict(held)), holders)
 
 
 def places(events: Sequence[Event]) -> Placed:
@@ -593,10 +593,10 @@ def test_a_second_look_has_the_events_that_all_rows_would_give(
     messages = np.unique(rows.message)[of % every :: every]
     about = set(rows.n[np.isin(rows.message, messages)].tolist())
     wanted = [n for n, e in placed if n in about or is_general(e)]
-    assert concerning(batch(placed), messages)["n"].to_pylist() == wanted
+    assert concerning(batch(placed), messages).column("n").to_pylist() == wanted
     looked = batch(placed, NAMING)
     some = may_concern(looked, messages)
-    assert {*wanted} <= {*looked["n"].filter(pa.array(some)).to_pylist()}
+    assert {*wanted} <= {*looked.column("n").filter(pa.array(some)).to_pylist()}
 
 
 def _poll(placed: tuple[int, Event]) -> tuple[object, ...]:
@@ -605,9 +605,9 @@ def _poll(placed: tuple[int, Event]) -> tuple[object, ...]:
 
 
 def test_a_batch_may_be_empty_or_without_most_columns() -> None:
-    whole = batch(places([Event(i=0, ev="publish", m="a", q="q"), Event(i=1, ev="note")]))
+    whole = batch(places([Event(i=0, ev="publish", m="a", q="q"), Event(i=1, ev="note")])).arrow
     for rows, few in ((whole, 1), (whole.select(["n", "i", "ev"]), 1), (whole.slice(0, 0), 0)):
-        given = rows_of_batch(rows, Names())
+        given = rows_of_batch(EventBatch(rows), Names())
         assert len(given.rows.n) == len(rows) - len(given.general)
         assert len(given.general) == few
 
@@ -617,19 +617,19 @@ TEXTS = st.text(max_size=40) | st.text(alphabet="ab", min_size=200, max_size=300
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(texts=st.lists(TEXTS, min_size=1, max_size=20), data=st.data())
-def test_a_name_has_one_hash_wherever_it_stands(texts: list[str], data: st.DataObject) -> None:
-    first, second = text_hashes(texts)
-    assert message_hash(pa.array(texts)).tolist() == first.tolist()
-    a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(texts))] * 2)))
+@given(names=st.lists(TEXTS, min_size=1, max_size=20), data=st.data())
+def test_a_name_has_one_hash_wherever_it_stands(names: list[str], data: st.DataObject) -> None:
+    first, second = text_hashes(names)
+    assert texts(pa.array(names)).first.tolist() == first.tolist()
+    a, b = sorted(data.draw(st.tuples(*[st.integers(0, len(names))] * 2)))
     for column in (
-        pa.array([*texts, None]),
-        pa.array(texts, pa.large_string()),
-        pa.array(texts).dictionary_encode(),
+        pa.array([*names, None]),
+        pa.array(names, pa.large_string()),
+        pa.array(names).dictionary_encode(),
     ):
-        assert message_hash(column)[a:b].tolist() == first[a:b].tolist()
-        assert message_hash(column[a:b]).tolist() == first[a:b].tolist()
-    assert len({*first.tolist()}) == len({*second.tolist()}) == len({*texts})
+        assert texts(column).first[a:b].tolist() == first[a:b].tolist()
+        assert texts(column[a:b]).first.tolist() == first[a:b].tolist()
+    assert len({*first.tolist()}) == len({*second.tolist()}) == len({*names})
     assert not {*first.tolist()} & {*second.tolist()}
 
 
@@ -637,7 +637,7 @@ def test_a_name_that_is_null_is_empty_whatever_lies_beneath() -> None:
     _, offsets, data = pa.array(["one", "two"]).buffers()
     column = pa.StringArray.from_buffers(2, offsets, data, pa.py_buffer(b"\x02"), 1)
     assert column.to_pylist() == [None, "two"]
-    assert message_hash(column).tolist() == text_hashes(["", "two"])[0].tolist()
+    assert texts(column).first.tolist() == text_hashes(["", "two"])[0].tolist()
 
 
 def test_hashes_are_the_same_in_every_process() -> None:

@@ -28,6 +28,7 @@ from seriatim_models.properties.blackbox.wakeups import WITHIN
 from seriatim_models.properties.columnar import queue_arrays, queues
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.columns import Bools
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.queues import ClearedQueues, QueueCheck, RegularQueues
 from seriatim_workshop.crosscheck.columnar import by_chunks, history, mutate
 
@@ -113,14 +114,14 @@ def made(seed: int) -> list[Event]:
 
 def batches(
     events: Sequence[Event], cuts: Sequence[int], columns: Collection[str]
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[EventBatch]:
     """The events as chunk files have them."""
     edges = sorted({0, len(events), *(c for c in cuts if c < len(events))})
     for a, b in pairwise(edges):
         held = table.columns(list(events[a:b]))
         held = {c: v for c, v in held.items() if v.null_count < len(v) and c in columns}
         held["n"] = pa.array(range(a, b), pa.int64())
-        yield pa.RecordBatch.from_pydict(held)
+        yield EventBatch(pa.RecordBatch.from_pydict(held))
 
 
 def cleared(

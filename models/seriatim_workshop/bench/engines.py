@@ -25,6 +25,7 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.columnar import batches, lines
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.prefilter import Prefilter
 
 os.environ["POLARS_MAX_THREADS"] = "1"
@@ -58,14 +59,14 @@ Check = Callable[[pa.RecordBatch], object]
 def our_order(batch: pa.RecordBatch) -> object:
     """P4 as the audit has it."""
     check = lines.RegularLines([FirstDeliveryOrder()])
-    check.take(batch)
+    check.take(EventBatch(batch))
     return check.finish(None)
 
 
 def our_lifecycles(batch: pa.RecordBatch) -> object:
     """The pre-filter of P1 to P3."""
     check = Prefilter()
-    check.take(*batches.rows_of_batch(batch, check.holders))
+    check.take(*batches.rows_of_batch(EventBatch(batch), check.holders))
     return check.finish()
 
 

@@ -36,7 +36,7 @@ from seriatim_models.pipeline.audit.runs import FileCount
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import Scope
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 SCHEMA = "seriatim-chunks/11"
 SLICE = 100_000  # events: about 100 MB as Python objects, and a few seconds of work
@@ -302,22 +302,23 @@ def write_chunk(folder: Path, name: str, columns: Mapping[str, pa.Array]) -> Chu
             file.write_batch(rows.slice(begin, n), row_group_size=n)
             begin += n
     latest = pc.max(rows["t"]).as_py() if "t" in full else None
-    return Chunk(name, len(rows), counts, latest, _lone(rows), nameless(rows))
+    of = EventBatch(rows)
+    return Chunk(name, len(rows), counts, latest, _lone(of), nameless(of))
 
 
-def _lone(rows: pa.RecordBatch) -> bool:
+def _lone(rows: EventBatch) -> bool:
     """See `Chunk.lone`."""
-    acts = np.asarray(pc.invert(pc.starts_with(rows["ev"], "conn_")))
-    return bool((acts & ~present(rows, "ch") & ~coded(rows, "conn").among("")).any())
+    acts = ~np.asarray(pc.starts_with(rows.arrow["ev"], "conn_"))
+    return bool((acts & ~rows.present("ch") & rows.some("conn")).any())
 
 
-def nameless(rows: pa.RecordBatch) -> bool:
+def nameless(rows: EventBatch) -> bool:
     """See `Chunk.nameless`."""
-    unnamed = coded(rows, "q").among("")
+    unnamed = ~rows.some("q")
     if not unnamed.any():
         return False
-    several = pc.and_(column_of(rows, "multiple"), pc.greater(column_of(rows, "dtag"), 0))
-    moved = coded(rows, "ev").among("publish", *ACQUIRES) | np.asarray(pc.fill_null(several, False))
+    several = rows.flags("multiple", False) & (rows.ints("dtag", 0) > 0)
+    moved = rows.coded("ev").among("publish", *ACQUIRES) | several
     return bool((unnamed & moved).any())
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +29,8 @@ from seriatim_models.pipeline.audit import chunks
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import ENDS
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, present, some
 from seriatim_models.properties.columnar.columns import Bools, distinct
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 PARTLY_STAMPED = "some rows have a stamp and some have none"
 """A row without one has its place in time from those beside it, see `history.order`."""
@@ -179,7 +178,7 @@ def checked(batch: pa.RecordBatch, head: Header, run: str, last: int) -> dict[st
         default = run if name == "run" else getattr(head, name)
         if default:
             held[name] = _filled(held.get(name), held["ev"], default)
-    _check_required(pa.RecordBatch.from_pydict(held))
+    _check_required(EventBatch(pa.RecordBatch.from_pydict(held)))
     return held
 
 
@@ -195,28 +194,27 @@ def _filled(column: pa.Array | None, beside: pa.Array, default: str) -> pa.Array
     return pa.repeat(default, len(beside))
 
 
-def _check_required(batch: pa.RecordBatch) -> None:
+def _check_required(batch: EventBatch) -> None:
     """Raises `RowByRow` for events without a field that they need, and gaps."""
-    ev = coded(batch, "ev")
+    ev = batch.coded("ev")
     kinds = {ev.values[k] for k in distinct(ev.codes).tolist()}
     if GAP in kinds:
         raise RowByRow("a gap")
-    without = cache(partial(_without, batch))
     for kind in kinds & REQUIRED.keys():
         of = ev.among(kind)
         for name in REQUIRED[kind]:
-            if (of & without(name)).any():
+            if (of & _without(batch, name)).any():
                 raise RowByRow(f"{kind} without {name}")
-    if kinds & SETTLEMENTS and (ev.among(*SETTLEMENTS) & without("dtag")).any():
+    if kinds & SETTLEMENTS and (ev.among(*SETTLEMENTS) & _without(batch, "dtag")).any():
         raise RowByRow("a settlement that names its messages otherwise than by a tag")
-    if "qos" in kinds and (ev.among("qos") & without("prefetch")).any():
+    if "qos" in kinds and (ev.among("qos") & _without(batch, "prefetch")).any():
         raise RowByRow("a limit without a number")
 
 
-def _without(batch: pa.RecordBatch, name: str) -> Bools:
+def _without(batch: EventBatch, name: str) -> Bools:
     """Of each row whether it lacks a field, or has an empty text."""
     texts = pa.types.is_string(table.SCHEMA.field(name).type)
-    return ~(some(batch, name) if texts else present(batch, name))
+    return ~(batch.some(name) if texts else batch.present(name))
 
 
 def _check_nested(held: dict[str, pa.Array]) -> None:
@@ -284,21 +282,20 @@ _OF_ALL_QUEUES = {*ENDS, "conn_open", "ch_open", "qos", "recover", GAP}
 
 def placed(held: dict[str, pa.Array], n: int) -> dict[str, pa.Array]:
     """The columns with `n`, counted from the one given, and `bucket` as codes."""
-    batch = pa.RecordBatch.from_pydict(held)
-    ev, q = coded(batch, "ev"), coded(batch, "q")
+    batch = EventBatch(pa.RecordBatch.from_pydict(held))
+    ev, q = batch.coded("ev"), batch.coded("q")
     of = [chunks.bucket(name) if name else chunks.CONTROL for name in q.values]
     names = sorted({*of, chunks.CONTROL, chunks.bucket("")})
     code = {name: k for k, name in enumerate(names)}
     bucket = np.array([code[name] for name in of], np.int32)[q.codes]
     acquired = ev.among(*ACQUIRES) & (bucket == code[chunks.CONTROL])
     if acquired.any():
-        bucket[acquired & some(batch, "m")] = code[chunks.bucket("")]
+        bucket[acquired & batch.some("m")] = code[chunks.bucket("")]
     # It settles all that its channel holds, of other queues too, whatever of it was seen.
-    sweeps = pc.and_(pc.equal(column_of(batch, "dtag"), 0), column_of(batch, "multiple"))
-    overall: Bools = np.asarray(pc.fill_null(sweeps, False)).copy()
+    overall = batch.flags("multiple", False) & (batch.ints("dtag", -1) == 0)
     # Whoever looked at one queue may say of all that they had come to rest.
     if (notes := ev.among("note")).any():
-        said = pc.match_substring(column_of(batch, "args"), '"rest"')
+        said = pc.match_substring(batch.column("args"), '"rest"')
         overall |= notes & np.asarray(pc.fill_null(said, False))
     # What concerns a channel or connection does so in all queues, whichever of them it names.
     overall |= ev.among(*_OF_ALL_QUEUES)

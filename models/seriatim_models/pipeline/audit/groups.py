@@ -6,7 +6,7 @@ of its case events is (`GroupChecks`). What is left is folded by the row forms, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
 
 import numpy as np
@@ -18,9 +18,9 @@ from seriatim_models.history import table
 from seriatim_models.history.event import Event
 from seriatim_models.pipeline.audit import chunks
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
-from seriatim_models.properties.columnar.batch_columns import coded, in_order, present
 from seriatim_models.properties.columnar.checks import loaded
 from seriatim_models.properties.columnar.connections import RegularConnections
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.queues import QueueCheck, clears
 
 BATCH = 50_000
@@ -39,16 +39,10 @@ def event_batches(rows: pa.RecordBatch) -> Iterator[list[Event]]:
         yield list(table.events(rows.slice(begin, BATCH)))
 
 
-def placed_events(batch: pa.RecordBatch) -> Iterator[tuple[int, Event]]:
+def placed_events(batch: EventBatch) -> Iterator[tuple[int, Event]]:
     """The events with their places."""
-    held = chain.from_iterable(event_batches(batch))
-    return zip(batch["n"].to_pylist(), held, strict=True)
-
-
-def some_columns(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-    """Those of some columns that are there: what is not looked at need not be filtered."""
-    there = set(batch.schema.names)
-    return batch.select([name for name in names if name in there])
+    held = chain.from_iterable(event_batches(batch.arrow))
+    return zip(batch.ints("n", -1).tolist(), held, strict=True)
 
 
 class RowsLeft:
@@ -82,19 +76,19 @@ def finished(fold: Fold, ended: int | None) -> list[Finding]:
     return fold.finish()
 
 
-def fold_rows(batch: pa.RecordBatch, left: Sequence[RowsLeft], field: str) -> None:
+def fold_rows(batch: EventBatch, left: Sequence[RowsLeft], field: str) -> None:
     """Give each of `left` its events of the next rows; events are made once for all."""
     some = np.logical_or.reduce([_of_these(each.names, field, batch) for each in left])
     some &= _read(batch, [p for each in left for p in each.properties.values()])
-    batch = in_order(batch.filter(pa.array(some)))  # mostly a few of the rows
+    batch = batch.only(some).in_order()  # mostly a few of the rows
     wanted = [_of_these(each.names, field, batch) for each in left]
-    for begin, events in zip(range(0, len(batch), BATCH), event_batches(batch), strict=True):
+    for begin, events in zip(range(0, len(batch), BATCH), event_batches(batch.arrow), strict=True):
         for each, of in zip(left, wanted, strict=True):
             each.fold.take(list(compress(events, of[begin : begin + BATCH].tolist())))
 
 
 def _of_these(
-    names: Collection[str] | None, field: str, batch: pa.RecordBatch
+    names: Collection[str] | None, field: str, batch: EventBatch
 ) -> npt.NDArray[np.bool_]:
     """Which events are of certain queues or connections, the empty name for those of none; None stands for all.
 
@@ -102,24 +96,24 @@ def _of_these(
     """
     if names is None:
         return np.ones(len(batch), np.bool_)
-    named = coded(batch, field).among(*names)
+    named = batch.coded(field).among(*names)
     if field == "q":
-        named |= np.asarray(pc.equal(batch["bucket"].cast(pa.string()), chunks.CONTROL))
+        named |= np.asarray(pc.equal(batch.arrow["bucket"].cast(pa.string()), chunks.CONTROL))
     return named
 
 
-def _read(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> npt.NDArray[np.bool_]:
+def _read(batch: EventBatch, properties: Sequence[AnyProperty]) -> npt.NDArray[np.bool_]:
     """Which events one of the properties reads."""
-    ev, lvl = coded(batch, "ev"), coded(batch, "lvl")
+    ev, lvl = batch.coded("ev"), batch.coded("lvl")
     wanted = np.zeros(len(batch), np.bool_)
     for names, levels in {(p.reads, p.levels) for p in properties}:
         wanted |= (ev.among(*names) | (not names)) & (lvl.among(*levels) | (not levels))
     return wanted
 
 
-def read_by(batch: pa.RecordBatch, properties: Sequence[AnyProperty]) -> pa.RecordBatch:
+def read_by(batch: EventBatch, properties: Sequence[AnyProperty]) -> EventBatch:
     """The events that one of the properties reads."""
-    return batch.filter(pa.array(_read(batch, properties)))
+    return batch.only(_read(batch, properties))
 
 
 class CaseGroups:
@@ -138,15 +132,16 @@ class CaseGroups:
         self.groups: dict[int, set[str]] = {n: set() for n in self._cases}
         """By number of the property: those where one was met; the empty name is that of an event of none or of all."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Look at the next events."""
-        ev = coded(batch, "ev")
+        ev = batch.coded("ev")
+        looked = batch.arrow.select([c for c in batch.arrow.schema.names if c in self.fields])
         for n, case in self._cases.items():
             groups = self.groups[n]
             of = ev.among(*case.names)
             if case.fields:
-                of &= np.logical_or.reduce([present(batch, f) for f in sorted(case.fields)])
-            chosen = batch.filter(pa.array(of))
+                of &= np.logical_or.reduce([batch.present(f) for f in sorted(case.fields)])
+            chosen = looked.filter(pa.array(of))
             while len(chosen) and "" not in groups:
                 some, chosen = chosen.slice(0, FEW), chosen.slice(FEW)
                 met = {getattr(e, self._field) for e in table.events(some) if case.matches(e)}
@@ -204,11 +199,11 @@ class GroupChecks:
         """Whether events can change anything."""
         return bool(self.cases.groups) or any(of and not c.lost for of, c in self.checks)
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
-        self.cases.take(some_columns(batch, self.cases.fields))
+        self.cases.take(batch)
         for _, check in self.checks:
-            check.take(some_columns(batch, check.columns))
+            check.take(batch)
 
     def give_up(self) -> None:
         """Leave all to the rows from now on, but for what has no case so far."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,6 @@ from seriatim_models.pipeline.audit.groups import (
     fold_rows,
     placed_events,
     rows_left,
-    some_columns,
 )
 from seriatim_models.pipeline.audit.queue_groups import QueueGroups, QueuesLeft
 from seriatim_models.pipeline.audit.runs import FileCount, RunPlan
@@ -38,8 +38,8 @@ from seriatim_models.pipeline.garbage import rare_collections
 from seriatim_models.pipeline.spared_imports import spare_pandas
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
-from seriatim_models.properties.columnar.batch_columns import in_order
-from seriatim_models.properties.columnar.batches import COLUMNS, concerning, rows_of_batch
+from seriatim_models.properties.columnar.batches import concerning, rows_of_batch
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
 
 ENOUGH = 400_000
@@ -64,16 +64,15 @@ class _Recording:
         if len(self._files) < len(paths) or not all(self.rows.values()):
             raise columns.RowByRow("no header that says that it is complete, or no rows")
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[EventBatch]:
         """The rows with places and buckets, some at a time. Raises `RowByRow`, behind the last if the files changed."""
         n = 0
         reached = -(2**63), -(2**63)
         for held in columns.in_turn(self._files, self.run, reached, LENGTH, table.CODED):
             placed = columns.placed(held, n)
             n += len(held["i"])
-            yield pa.RecordBatch.from_pydict(
-                {c: a for c, a in placed.items() if a.null_count < len(a)}
-            )
+            some = {c: a for c, a in placed.items() if a.null_count < len(a)}
+            yield EventBatch(pa.RecordBatch.from_pydict(some))
         if any(fingerprint(path) != stamp for path, stamp in self._stamps.items()):
             raise columns.RowByRow("changed")
 
@@ -94,11 +93,11 @@ class _MessagesLeft:
         """Whether there is an irregular message."""
         return bool(self._judges) and len(self._prefiltered.irregular) > 0
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
-        chosen = in_order(concerning(batch, self._prefiltered.irregular))
-        for begin in range(0, len(chosen), BATCH):
-            placed = list(placed_events(chosen.slice(begin, BATCH)))
+        chosen = concerning(batch, self._prefiltered.irregular).in_order()
+        of = placed_events(chosen)
+        while placed := list(islice(of, BATCH)):
             for judge in self._judges.values():
                 judge.take(placed)
 
@@ -136,13 +135,13 @@ class _FirstReading:
             for batch in recording.batches():
                 self._of_queues.take_divided(batch)
 
-    def _take(self, batch: pa.RecordBatch) -> None:
-        found.count(self.statistics, columns.kinds({"ev": batch["ev"]}), GAP)
-        if "t" in batch.schema.names:
-            latest = pc.max(batch["t"]).as_py()
+    def _take(self, batch: EventBatch) -> None:
+        found.count(self.statistics, columns.kinds({"ev": batch.column("ev")}), GAP)
+        if "t" in batch.arrow.schema.names:
+            latest = pc.max(batch.arrow["t"]).as_py()
             self.ended = latest if self.ended is None else max(self.ended, latest)
         if self._messages:
-            rows = rows_of_batch(some_columns(batch, COLUMNS), self._prefilter.holders)
+            rows = rows_of_batch(batch, self._prefilter.holders)
             self._prefilter.take(*rows)
         self._of_queues.take(batch)
         if self._of_connections.looks:

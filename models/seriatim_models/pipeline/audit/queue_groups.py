@@ -17,11 +17,10 @@ from seriatim_models.pipeline.audit.groups import (
     Wanted,
     fold_rows,
     rows_left,
-    some_columns,
     spreads,
 )
 from seriatim_models.properties.base import AnyProperty, Finding
-from seriatim_models.properties.columnar.batch_columns import coded
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 READINGS = 8
 """Lists of queues that are left to the rows, each of which reads the recording once more, at most."""
@@ -57,11 +56,11 @@ class QueueGroups:
         if looks:
             self.columns |= {"multiple", "dtag"}
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
         if not self._properties:
             return
-        codes, names = coded(batch, "q")
+        codes, names = batch.coded("q")
         counts = np.bincount(codes, minlength=len(names)).tolist()
         self._rows.update({q: n for q, n in zip(names, counts, strict=True) if n})
         (all_of,) = self._parts
@@ -83,15 +82,16 @@ class QueueGroups:
             self._parts = [GroupChecks(divided, "q") for _ in range(parts)]
         return parts > 1
 
-    def take_divided(self, batch: pa.RecordBatch) -> None:
+    def take_divided(self, batch: EventBatch) -> None:
         """Add the next events to the checks of the parts."""
         part_of = {bucket: k % len(self._parts) for k, bucket in enumerate(self._buckets)}
-        batch = some_columns(batch, {"bucket", *self._parts[0].columns})
+        looked = {"bucket", *self._parts[0].columns}
+        held = batch.arrow.select([c for c in batch.arrow.schema.names if c in looked])
         # What is of no part concerns all.
-        of = [part_of.get(name, -1) for name in batch["bucket"].dictionary.to_pylist()]
-        part = np.array(of, np.int64)[np.asarray(batch["bucket"].indices)]
+        of = [part_of.get(name, -1) for name in held["bucket"].dictionary.to_pylist()]
+        part = np.array(of, np.int64)[np.asarray(held["bucket"].indices)]
         for k, checks in enumerate(self._parts):
-            checks.take(batch.filter(pa.array((part == k) | (part < 0))))
+            checks.take(EventBatch(held.filter(pa.array((part == k) | (part < 0)))))
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings on the queues that are cleared, by number of the property."""
@@ -145,9 +145,10 @@ class QueuesLeft(NamedTuple):
     """None for all."""
     left: list[RowsLeft]
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
         if self.buckets is not None and any(each.names is None for each in self.left):
-            batch = batch.filter(pc.is_in(batch["bucket"], pa.array(sorted(self.buckets))))
+            mine = pc.is_in(batch.arrow["bucket"], pa.array(sorted(self.buckets)))
+            batch = EventBatch(batch.arrow.filter(mine))
         if self.left:
             fold_rows(batch, self.left, "q")

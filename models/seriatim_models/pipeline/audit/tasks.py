@@ -43,7 +43,6 @@ from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleProperty,
 )
-from seriatim_models.properties.columnar.batch_columns import coded, in_order
 from seriatim_models.properties.columnar.batches import (
     COLUMNS,
     NAMING,
@@ -51,6 +50,7 @@ from seriatim_models.properties.columnar.batches import (
     may_concern,
     rows_of_batch,
 )
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.prefilter import Prefilter, Prefiltered
 
 METRICS = -1
@@ -129,10 +129,10 @@ def summarise(
 
 def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
     """Add the events of a chunk to a fold, and to the metrics."""
-    batch = in_order(chunks.read_chunk(file))
+    batch = EventBatch(chunks.read_chunk(file)).in_order()
     if metrics is not None:
-        metrics.add(batch)
-    for events in event_batches(read_by(batch, fold.properties)):
+        metrics.add(batch.arrow)
+    for events in event_batches(read_by(batch, fold.properties).arrow):
         fold.take(events)
 
 
@@ -197,14 +197,14 @@ def _judged_by_queue(
     # Where a chunk is nameless all queues are one partition, without buckets.
     queues = QueueGroups(properties, task.buckets, looks=not task.buckets)
     for file in task.files if properties else ():
-        queues.take(chunks.read_chunk(file, queues.columns, mine))
+        queues.take(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
     if queues.divide(task.ended):
         for file in task.files:
-            queues.take_divided(chunks.read_chunk(file, queues.columns, mine))
+            queues.take_divided(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
     yield from queues.findings(task.ended)
     for left in queues.left(task.ended):
         for file in task.files:
-            left.take(chunks.read_chunk(file, None, left.buckets or mine))
+            left.take(EventBatch(chunks.read_chunk(file, None, left.buckets or mine)))
         for each in left.left:
             yield from each.findings(task.ended)
 
@@ -224,16 +224,16 @@ def _judged_by_connection(
     for file in task.files if left else ():
         buckets = None
         if all(each.names is not None for each in left):
-            named = chunks.read_chunk(file, ("n", "bucket", "conn"))
-            buckets = _buckets(named, coded(named, "conn").among(*names))
+            named = EventBatch(chunks.read_chunk(file, ("n", "bucket", "conn")))
+            buckets = _buckets(named, named.coded("conn").among(*names))
         fold_rows(_of_connections(task, file, None, buckets), left, "conn")
     for each in left:
         yield from each.findings(task.ended)
 
 
-def _buckets(batch: pa.RecordBatch, some: npt.NDArray[np.bool_]) -> set[str]:
+def _buckets(batch: EventBatch, some: npt.NDArray[np.bool_]) -> set[str]:
     """Those that have some of the rows: nothing else of the file need be read for these."""
-    return set(batch["bucket"].filter(pa.array(some)).unique().to_pylist())
+    return set(batch.arrow["bucket"].filter(pa.array(some)).unique().to_pylist())
 
 
 def _of_connections(
@@ -241,12 +241,12 @@ def _of_connections(
     file: str,
     columns: Collection[str] | None,
     buckets: Collection[str] | None = None,
-) -> pa.RecordBatch:
+) -> EventBatch:
     """The events of some connections, the gaps, and the leases that ran out on nobody knows which."""
     wanted = columns if columns is None else {*columns, "conn"}
     batch = chunks.read_chunk(file, wanted, buckets)
     if task.parts == 1:
-        return batch
+        return EventBatch(batch)
     # A chunk in which nobody names a connection has no such column: it is of the part of those who name none.
     named = batch["conn"] if "conn" in batch.schema.names else pa.nulls(len(batch), pa.string())
     # Of each different connection, and at the end of none: its part. Then of each row whether that is this one.
@@ -256,7 +256,8 @@ def _of_connections(
     parts = np.array([*part, chunks.hashed("", task.parts)])
     mine: npt.NDArray[np.bool_] = parts[codes] == task.part
     nowhere = pc.and_(pc.equal(batch["ev"], "expire"), pa.array(codes == len(part)))
-    return batch.filter(pc.or_(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)), nowhere))
+    some = pc.or_(pc.or_(pa.array(mine), pc.equal(batch["ev"], GAP)), nowhere)
+    return EventBatch(batch.filter(some))
 
 
 def _judged_by_message(
@@ -266,7 +267,8 @@ def _judged_by_message(
     prefilter = Prefilter()
     published = False
     for file in task.files:
-        given = rows_of_batch(chunks.read_chunk(file, (*COLUMNS, "bucket")), prefilter.holders)
+        batch = EventBatch(chunks.read_chunk(file, (*COLUMNS, "bucket")))
+        given = rows_of_batch(batch, prefilter.holders)
         published = published or given.rows.publishes_begin
         if task.parts > 1:
             mine = given.rows.message % np.uint64(task.parts) == task.part
@@ -287,10 +289,10 @@ def _irregular(task: chunks.Partition, prefiltered: Prefiltered) -> Iterator[tup
     """The events that name irregular messages, and those about none, with their places."""
     messages = prefiltered.irregular
     for file in task.files:
-        looked = chunks.read_chunk(file, (*NAMING, "bucket"))
+        looked = EventBatch(chunks.read_chunk(file, (*NAMING, "bucket")))
         if (some := may_concern(looked, messages)).any():
-            batch = chunks.read_chunk(file, None, _buckets(looked, some))
-            yield from placed_events(in_order(concerning(batch, messages)))
+            batch = EventBatch(chunks.read_chunk(file, None, _buckets(looked, some)))
+            yield from placed_events(concerning(batch, messages).in_order())
 
 
 # A whole folder.

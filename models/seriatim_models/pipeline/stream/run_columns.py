@@ -34,6 +34,7 @@ from seriatim_models.pipeline.audit.groups import (
     event_batches,
     finished,
     fold_rows,
+    placed_events,
 )
 from seriatim_models.pipeline.audit.metrics import Measures, MeasuresState
 from seriatim_models.pipeline.audit.tasks import packed
@@ -41,9 +42,9 @@ from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.state_file import decoded, encoded
 from seriatim_models.properties.base import AnyProperty, Finding, Fold
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleProperty
-from seriatim_models.properties.columnar.batch_columns import coded, column_of, in_order, present
 from seriatim_models.properties.columnar.batches import may_concern, rows_of_batch
 from seriatim_models.properties.columnar.columns import Ints, Names, array_of
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.prefilter import (
     Prefilter,
     PrefilterState,
@@ -135,16 +136,18 @@ class _History:
             begin, middle, end = (f.end for f in ([HistoryFile("", 0), *self.files])[-3:])
             if middle - begin >= 2 * (end - middle) or end - begin > LENGTH:
                 return
-            parts = [chunks.read_chunk(self._place(f)) for f in self.files[-2:]]
-            names = {name for part in parts for name in part.schema.names if name in table.FIELDS}
+            parts = [EventBatch(chunks.read_chunk(self._place(f))) for f in self.files[-2:]]
+            names = {
+                name for part in parts for name in part.arrow.schema.names if name in table.FIELDS
+            }
             held = {
                 name: pa.concat_arrays(
-                    [column_of(part, name).cast(table.SCHEMA.field(name).type) for part in parts]
+                    [part.column(name).cast(table.SCHEMA.field(name).type) for part in parts]
                 )
                 for name in sorted(names)
             }
             for name, kind in (("n", pa.int64()), ("bucket", pa.string())):
-                held[name] = pa.concat_arrays([part[name].cast(kind) for part in parts])
+                held[name] = pa.concat_arrays([part.arrow[name].cast(kind) for part in parts])
             del self.files[-2:]
             self._write(held, begin)
 
@@ -153,11 +156,11 @@ class _History:
 
     def read(
         self, since: int = 0, buckets: Collection[str] | None = None, last: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[EventBatch]:
         """The chunks that go beyond a place, without the last one if that is not wanted; or some buckets of them."""
         for file in self.files if last else self.files[:-1]:
             if file.end > since:
-                batch = chunks.read_chunk(self._place(file), None, buckets)
+                batch = EventBatch(chunks.read_chunk(self._place(file), None, buckets))
                 self.again += len(batch)
                 if len(batch):
                     yield batch
@@ -179,7 +182,7 @@ class _MessageColumns:
         self.fetched: Hashes = np.zeros(0, np.uint64)
         """Sorted: of which messages all events are there."""
 
-    def take(self, batch: pa.RecordBatch) -> bool:
+    def take(self, batch: EventBatch) -> bool:
         """Add the next events, which are the last in the history already; whether that is worth it."""
         if not self._properties:
             return True
@@ -199,12 +202,11 @@ class _MessageColumns:
     def _fetch(self, messages: Hashes, since: int) -> None:
         """Bring the earlier events of messages that have become irregular."""
         for batch in self._history.read(since, last=False):
-            some = batch.filter(pa.array(may_concern(batch, messages)))
+            some = batch.only(may_concern(batch, messages))
             self._keep(some, places_about(messages, rows_of_batch(some, Names()).rows))
 
-    def _keep(self, batch: pa.RecordBatch, places: Ints) -> None:
-        chosen = batch.filter(pa.array(np.isin(np.asarray(batch["n"]), places)))
-        self.apart |= zip(chosen["n"].to_pylist(), table.events(chosen), strict=True)
+    def _keep(self, batch: EventBatch, places: Ints) -> None:
+        self.apart |= placed_events(batch.only(np.isin(batch.ints("n", -1), places)))
 
     def findings(self) -> Iterator[tuple[int, Finding]]:
         """The findings, by number of the property."""
@@ -229,7 +231,7 @@ class _IrregularFolds:
 
     def take(
         self,
-        batch: pa.RecordBatch,
+        batch: EventBatch,
         wanted: Wanted,
         properties: Mapping[int, AnyProperty],
     ) -> None:
@@ -285,7 +287,7 @@ class _Groups:
         self._checks = GroupChecks(properties, field)
         self._rows = _IrregularFolds(history, field)
 
-    def take(self, batch: pa.RecordBatch, plain: pa.RecordBatch, ended: int | None) -> None:
+    def take(self, batch: EventBatch, plain: EventBatch, ended: int | None) -> None:
         """Add the next events: with codes for what repeats, and without. The run ends at `ended` so far."""
         self._checks.take(batch)
         if self._history.too_often:
@@ -365,12 +367,11 @@ class RunColumns:
         """Judge the events that were written down last. If that is not worth it, returns False; then use only `keep`
         and `events` afterwards.
         """
-        batch = pa.RecordBatch.from_pydict(
-            {
-                name: of.dictionary_encode() if name in table.CODED else of
-                for name, of in zip(plain.schema.names, plain.columns, strict=True)
-            }
-        )
+        held = {
+            name: of.dictionary_encode() if name in table.CODED else of
+            for name, of in zip(plain.schema.names, plain.columns, strict=True)
+        }
+        batch, rows = EventBatch(pa.RecordBatch.from_pydict(held)), EventBatch(plain)
         if "t" in plain.schema.names:
             latest = pc.max(plain["t"]).as_py()
             self.ended = latest if self.ended is None else max(self.ended, latest)
@@ -378,9 +379,9 @@ class RunColumns:
         if not self._messages.take(batch):
             return False
         for group in self._groups:
-            group.take(batch, plain, self.ended)
+            group.take(batch, rows, self.ended)
         if self._whole.properties:
-            fold_rows(plain, [self._whole], "q")
+            fold_rows(rows, [self._whole], "q")
         return True
 
     def findings(self) -> list[Finding]:
@@ -397,7 +398,7 @@ class RunColumns:
     def events(self) -> Iterator[list[Event]]:
         """All events from the beginning, a batch at a time."""
         for batch in self.history.read():
-            yield from event_batches(in_order(batch))
+            yield from event_batches(batch.in_order().arrow)
 
     def state(self) -> SavedColumns:
         """What is kept of the run so far."""
@@ -437,10 +438,10 @@ class RunColumns:
         ]
 
 
-def undelivered(waiting: dict[str, str], batch: pa.RecordBatch) -> dict[str, str]:
+def undelivered(waiting: dict[str, str], batch: EventBatch) -> dict[str, str]:
     """The messages that are not delivered yet after the next events, with their queues; `waiting` are those before."""
-    ev, ph = coded(batch, "ev"), coded(batch, "ph")
-    began = ph.among("", "invoke") | (ph.among("ok") & ~present(batch, "op"))
+    ev, ph = batch.coded("ev"), batch.coded("ph")
+    began = ph.among("", "invoke") | (ph.among("ok") & ~batch.present("op"))
     publish = ev.among("publish")
     taken = ev.among(*ACQUIRES) & ~ph.among("invoke", "fail")
     what = np.zeros(len(batch), np.int8)
@@ -449,7 +450,7 @@ def undelivered(waiting: dict[str, str], batch: pa.RecordBatch) -> dict[str, str
     what[ev.among("delete", "purge")] = 3
     at = np.flatnonzero(what)
     chosen = pa.array(at)
-    messages, queues = (table.values(column_of(batch, name).take(chosen)) for name in ("m", "q"))
+    messages, queues = (table.values(batch.column(name).take(chosen)) for name in ("m", "q"))
     for kind, m, q in zip(what[at].tolist(), messages, queues, strict=True):
         if kind == 1:
             waiting[m or ""] = q or ""

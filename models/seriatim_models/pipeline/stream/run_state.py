@@ -60,6 +60,7 @@ from seriatim_models.pipeline.stream.run_columns import (
 from seriatim_models.pipeline.stream.settled import SavedSettled, SettledMessages
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import acquires
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 BATCH = 20_000  # events aggregated at a time
 
@@ -326,7 +327,7 @@ class RunState:
                 self._judge(self.run, list(table.events(batch.slice(begin, BATCH))))
             return batch
         plain = self._columns.keep(held)
-        self._waiting = undelivered(self._waiting, plain)
+        self._waiting = undelivered(self._waiting, EventBatch(plain))
         if not self._columns.take(plain):
             self._leave_columns(self._columns)
         return plain

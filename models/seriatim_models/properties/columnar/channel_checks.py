@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from seriatim_models.properties.blackbox.confirms import WAITING_KEPT
-from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, array_of
+from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, array_of, stable_order
 from seriatim_models.properties.columnar.connections import (
     ANSWERED,
     ENDED,
@@ -69,7 +69,7 @@ def _running(by: Hashes, steps: Ints, before: Hashes) -> Ints:
     batch, all of which are one up.
     """
     group = np.concatenate([before, by])
-    order = np.argsort(group, kind="stable")
+    order = stable_order(group)
     step = np.concatenate([np.ones(len(before), np.int64), steps])[order]
     first = np.append(True, group[order][1:] != group[order][:-1])[: len(order)]
     total = np.cumsum(step)
@@ -95,7 +95,7 @@ class TagCheck:
         tagged = rows.dtag != UNKNOWN
         given = tagged & ((rows.kind == TAKEN) | (rows.kind == POLLED))
         at = np.flatnonzero(given)
-        at = at[np.argsort(rows.channel[at], kind="stable")]
+        at = at[stable_order(rows.channel[at])]
         channel, tag = rows.channel[at], rows.dtag[at]
         first = np.append(True, channel[1:] != channel[:-1])[: len(at)]
         before = np.where(first, self._last[channel], np.append(0, tag[:-1])[: len(at)])

@@ -81,6 +81,43 @@ def distinct(codes: Ints) -> Ints:
     return np.flatnonzero(there)
 
 
+# Any: numbers of any kind
+def among(some: npt.NDArray[Any], all_of: npt.NDArray[Any]) -> Bools:
+    """Return of each number whether it is one of `some`, which are sorted."""
+    if not len(some):
+        return np.zeros(len(all_of), np.bool_)
+    at = np.searchsorted(some, all_of)
+    at[at == len(some)] = 0
+    found: Bools = some[at] == all_of
+    return found
+
+
+def repeated(counts: Ints) -> Ints:
+    """Return the places of some counts in order, each as often as its count says."""
+    if counts.max(initial=0) < 2:
+        return np.flatnonzero(counts)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+# Any: as above
+def stable_order(keys: npt.NDArray[Any]) -> Ints:
+    """Return the places of some numbers, none of them negative, in the order of the numbers, those of equal ones as
+    they stand: as ``np.argsort(keys, kind="stable")``, in a third of the time.
+    """
+    bits = len(keys).bit_length()
+    most = int(keys.max(initial=0))
+    if most >> (63 - bits):  # hashes: their low bits make room, and rarely a difference is lost
+        low = np.uint64((1 << bits) - 1)
+        packed = (keys.astype(np.uint64) & ~low) | np.arange(len(keys), dtype=np.uint64)
+        packed.sort()
+        order: Ints = (packed & low).astype(np.int64)
+        found = keys[order]
+        return order if (found[1:] >= found[:-1]).all() else np.argsort(keys, kind="stable")
+    small = (keys.astype(np.int64) << bits) | np.arange(len(keys))
+    small.sort()
+    return small & ((1 << bits) - 1)
+
+
 N = TypeVar("N", bound=Hashable)
 
 
@@ -99,6 +136,11 @@ class Names(Generic[N]):
 
     def __call__(self, name: N) -> int:
         return self.code.setdefault(name, len(self.code))
+
+    def each(self, names: Sequence[N]) -> list[int]:
+        """Return the number of each name."""
+        known = map(self.code.get, names)  # nearly all are
+        return [self(name) if k is None else k for name, k in zip(names, known, strict=True)]
 
 
 _level, _time = attrgetter("lvl"), attrgetter("t")

@@ -23,23 +23,22 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from seriatim_models.history.event import EXACT, GAP, SETTLES, UNKNOWN_GEN
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
-from seriatim_models.properties.columnar.batch_columns import (
-    coded,
-    column_of,
-    in_order,
-    present,
-    some,
-)
-from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers, texts
 from seriatim_models.properties.columnar.checks import loaded
-from seriatim_models.properties.columnar.columns import UNKNOWN, Bools, Ints, Names, array_of
+from seriatim_models.properties.columnar.columns import (
+    UNKNOWN,
+    Bools,
+    Ints,
+    Names,
+    array_of,
+    repeated,
+    stable_order,
+)
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
 from seriatim_models.properties.columnar.rows import Hashes, Smalls, mixed, text_hashes
 
@@ -134,7 +133,7 @@ class ChannelCheck(Protocol):
 # Any: a row of several fields
 Entries = npt.NDArray[Any]
 
-_KEPT = np.dtype(
+_SAVED = np.dtype(
     [
         ("message", np.uint64),
         ("second", np.uint64),
@@ -145,6 +144,7 @@ _KEPT = np.dtype(
         ("polled", np.bool_),
     ]
 )
+_KEPT = np.dtype(_SAVED.descr, align=True)
 """An acquisition that waits for its settlement, from batch to batch."""
 
 
@@ -159,7 +159,7 @@ class Pairs(NamedTuple):
 
 def paired(message: Hashes) -> Pairs:
     """Pair rows by what they are about."""
-    order: Ints = np.argsort(message, kind="stable")
+    order = stable_order(message)
     same = message[order][1:] == message[order][:-1]
     before = np.full(len(message), -1, np.int64)
     before[order[1:][same]] = order[:-1][same]
@@ -227,15 +227,13 @@ class RegularConnections:
         self.lost = False
         """Lines were lost: nothing is cleared."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events, in any order of their own."""
-        ev = coded(batch, "ev")
-        self.lost = self.lost or bool(ev.among(GAP).any())
-        read = ev.among(*_READ)
-        if self.lost or not read.any():
+        self.lost = self.lost or bool(batch.among("ev", GAP).any())
+        chosen = batch.named(_READ).in_order()
+        if self.lost or not len(chosen):
             return
-        chosen = batch.filter(pa.array(read))
-        rows = self._rows(in_order(chosen))
+        rows = self._rows(chosen)
         conn = self._conn_of[rows.channel]
         wrong = (rows.kind == OTHER) | self._opened_late(rows)
         # Of what a channel holds, only a poll or a delivery that settles itself takes nothing.
@@ -248,34 +246,30 @@ class RegularConnections:
                 self._cases[n][k] += np.bincount(conn[cases], minlength=len(self._wrong))
         self._wrong[conn[wrong]] = True
 
-    def _rows(self, batch: pa.RecordBatch) -> ChannelRows:
-        who = batch.select([c for c in HOLDER if c in batch.schema.names])
-        channel = holder_numbers(who, self.holders)
+    def _rows(self, batch: EventBatch) -> ChannelRows:
+        channel = batch.holders().numbers(self.holders)
         self._grow()
-        kind = _kinds(batch)
-        dtag = np.asarray(pc.fill_null(column_of(batch, "dtag"), UNKNOWN)).astype(np.int64)
-        gen = np.asarray(pc.fill_null(column_of(batch, "gen"), -1))
-        nowhere = np.asarray(column_of(batch, "ch").is_null())
-        limited = np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)) != 0
+        kind, dtag = _kinds(batch), batch.ints("dtag", UNKNOWN)
+        nowhere, limit = ~batch.present("ch"), batch.ints("prefetch", 0)
+        gen = batch.ints("gen", -1)
         kind[
             (gen == UNKNOWN_GEN)
-            | (nowhere & ((gen > 1) | limited))
+            | (nowhere & ((gen > 1) | (limit != 0)))
             | ((dtag != UNKNOWN) & ((dtag < 1) | (dtag >= MOST) | nowhere))
         ] = OTHER
         # A settlement becomes a row for each message that it names; one that names none is odd.
-        settles = kind == SETTLED
-        listed = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0))
+        settles, listed = kind == SETTLED, batch.lengths("ms")
         kind[settles & (listed == 0)] = OTHER
-        several = flags(column_of(batch, "multiple"), False)
+        several = batch.flags("multiple", False)
         kind[settles & (listed > 1) & ~(several & (dtag != UNKNOWN))] = OTHER
         settles = kind == SETTLED
-        of = np.repeat(np.arange(len(batch)), np.where(settles, listed, 1))
-        m, those = texts(column_of(batch, "m")), texts(column_of(batch, "ms").flatten())
+        of = repeated(np.where(settles, listed, 1))
+        m, those = batch.texts("m"), batch.texts("ms")
         first, second = m.first[of], m.second[of]
         wanted = np.repeat(settles, listed)
         first[settles[of]], second[settles[of]] = those.first[wanted], those.second[wanted]
         # Names: of messages with their channel; of publishes with recorder and queue; of consumers with their channel.
-        q, ctag, rec = coded(batch, "q"), coded(batch, "ctag"), coded(batch, "rec")
+        q, ctag, rec = (batch.coded(name) for name in ("q", "ctag", "rec"))
         of_queue = text_hashes(q.values)[0]
         of_queue[[k for k, name in enumerate(q.values) if not name]] = 0
         queue = of_queue[q.codes][of]
@@ -283,7 +277,7 @@ class RegularConnections:
         sender = mixed(queue ^ text_hashes(rec.values)[0][rec.codes][of])
         first = np.where(published, first ^ sender, first)
         second = np.where(published, mixed(second ^ sender), second)
-        scope, zeros = coded(batch, "scope"), np.zeros(len(batch), np.int8)
+        scope, zeros = batch.coded("scope"), np.zeros(len(batch), np.int8)
         of_channel = channel.astype(np.uint64) * _ODD
         consumer = mixed(text_hashes(ctag.values)[0][ctag.codes] + of_channel)[of]
         rows = ChannelRows(
@@ -296,10 +290,10 @@ class RegularConnections:
             dtag=dtag[of],
             several=several[of],
             begins=np.append(True, of[1:] != of[:-1])[: len(of)],
-            limit=np.asarray(pc.fill_null(column_of(batch, "prefetch"), 0)).astype(np.int64)[of],
+            limit=limit[of],
             scope=sum((n * scope.among(s) for s, n in SCOPES.items()), zeros).astype(np.int8)[of],
-            above=coded(batch, "lvl").among("", "api")[of],
-            autoack=flags(column_of(batch, "autoack"), False)[of],
+            above=batch.among("lvl", "", "api")[of],
+            autoack=batch.flags("autoack", False)[of],
             held=_NOTHING_HELD,
             channels=len(self.holders.code),
         )
@@ -349,7 +343,7 @@ class RegularConnections:
         out = np.zeros(len(both), np.bool_)
         if not rows.several.any() and not self._through.any():
             return out
-        order = np.argsort(both["channel"], kind="stable")
+        order = stable_order(both["channel"])
         channel = both["channel"][order]
         first = np.append(True, channel[1:] != channel[:-1])[: len(order)]
         last = np.append(first[1:], True)[: len(order)]
@@ -367,7 +361,7 @@ class RegularConnections:
     def _opened_late(self, rows: ChannelRows) -> Bools:
         """Rows by which a channel opens that was used before."""
         opens = rows.kind == OPENED
-        order = np.argsort(rows.channel, kind="stable")
+        order = stable_order(rows.channel)
         used = (~opens)[order].astype(np.int64)
         first = np.append(True, rows.channel[order][1:] != rows.channel[order][:-1])
         total = np.cumsum(used)
@@ -402,7 +396,7 @@ class RegularConnections:
             self._given.tobytes(),
             self._wrong.tobytes(),
             {n: cases.tobytes() for n, cases in self._cases.items()},
-            self._open.tobytes(),
+            self._open.astype(_SAVED).tobytes(),
             self.lost,
             {n: check.arrays() for n, check in self._checks.items()},
         )
@@ -420,7 +414,7 @@ class RegularConnections:
             n: array_of(raw, np.int64).reshape(2, len(self._wrong))
             for n, raw in state.cases.items()
         }
-        self._open = array_of(state.open, _KEPT)
+        self._open = array_of(state.open, _SAVED).astype(_KEPT)
         self.lost = state.lost
         for n, check in self._checks.items():
             check.restore(state.checks[n])
@@ -447,24 +441,24 @@ SCOPES = {"consumer": 1, "channel": 2, "conn": 3}
 _READ = ACQUIRES | SETTLES | _CALLS | {"publish", "ch_open", "recover", "expire"}
 
 
-def _kinds(batch: pa.RecordBatch) -> Smalls:
+def _kinds(batch: EventBatch) -> Smalls:
     """What kind of row each event is."""
-    ev, ph = coded(batch, "ev"), coded(batch, "ph")
-    lone = ~present(batch, "op")
+    ev, ph = batch.words("ev"), batch.words("ph")
+    lone = ~batch.present("op")
     kind = np.full(len(batch), CALLED, np.int8)
-    kind[ev.among("recover", "expire")] = OTHER
-    kind[ev.among("ch_open")] = OPENED
-    named = some(batch, "m") & ~ph.among("invoke", "fail")
-    kind[ev.among("deliver") & named] = TAKEN
-    kind[ev.among("get") & named] = POLLED
-    settles = ev.among(*SETTLES)
-    kind[settles & (ph.among("", "invoke") | (ph.among("ok") & lone))] = SETTLED
-    kind[settles & ph.among("fail", "info")] = OTHER
-    publish = ev.among("publish")
-    kind[publish & ph.among("")] = WHOLE
-    kind[publish & ph.among("invoke")] = SENT
-    kind[publish & ph.among("ok", "fail")] = ANSWERED
-    exact = coded(batch, "lvl").among(*EXACT)
-    confirmed = ph.among("ok") | (ph.among("") & exact)
-    kind[ev.among("cancel", "ch_close") & confirmed] = ENDED
+    kind[ev("recover", "expire")] = OTHER
+    kind[ev("ch_open")] = OPENED
+    named = batch.some("m") & ~ph("invoke", "fail")
+    kind[ev("deliver") & named] = TAKEN
+    kind[ev("get") & named] = POLLED
+    settles = ev(*SETTLES)
+    kind[settles & (ph("", "invoke") | (ph("ok") & lone))] = SETTLED
+    kind[settles & ph("fail", "info")] = OTHER
+    publish = ev("publish")
+    kind[publish & ph("")] = WHOLE
+    kind[publish & ph("invoke")] = SENT
+    kind[publish & ph("ok", "fail")] = ANSWERED
+    exact = batch.among("lvl", *EXACT)
+    confirmed = ph("ok") | (ph("") & exact)
+    kind[ev("cancel", "ch_close") & confirmed] = ENDED
     return kind

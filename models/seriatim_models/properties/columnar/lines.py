@@ -11,22 +11,14 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from seriatim_models.history.event import UNKNOWN_GEN
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
-from seriatim_models.properties.columnar.batch_columns import (
-    coded,
-    column_of,
-    present,
-    some,
-)
-from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of, stable_order
+from seriatim_models.properties.columnar.event_batch import HOLDER, EventBatch
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
 
 
@@ -64,71 +56,68 @@ class RegularLines:
         """By queue: tested and untestable cases."""
         self.lost = False
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events, those of one queue in the order of the run."""
         if self.lost:
             return
-        ev, q = coded(batch, "ev"), coded(batch, "q")
-        read = ev.among(*FirstDeliveryOrder.reads)
+        ev, q = batch.words("ev"), batch.coded("q")
+        read = ev(*FirstDeliveryOrder.reads)
         if not read.any():
             return
-        acquired = ev.among(*ACQUIRES) & some(batch, "m")
-        acquired &= ~coded(batch, "ph").among("invoke", "fail")
-        nameless = q.among("")
-        if (nameless & (acquired | (read & present(batch, "prio")))).any():
+        acquired = ev(*ACQUIRES) & batch.some("m")
+        acquired &= ~batch.among("ph", "invoke", "fail")
+        nameless = ~batch.some("q")
+        if (nameless & (acquired | (read & batch.present("prio")))).any():
             self.lost = True
             return
-        queue = np.array([self._queues(n) if n else -1 for n in q.values], np.int64)[q.codes]
+        queue = q.numbers(self._queues)
         more = len(self._queues.code) - len(self._irregular)
         self._irregular = np.append(self._irregular, np.zeros(more, np.bool_))
         self._counts = np.concatenate([self._counts, np.zeros((2, more), np.int64)], axis=1)
-        number: Ints = np.asarray(pc.fill_null(column_of(batch, "pseq"), -1)).astype(np.int64)
-        numbered = present(batch, "pseq")
-        odd = acquired & (present(batch, "attempt") | (numbered & (number < 0)))
-        odd |= acquired & coded(batch, "gen").among(UNKNOWN_GEN)
+        number, numbered = batch.ints("pseq", -1), batch.present("pseq")
+        odd = acquired & (batch.present("attempt") | (numbered & (number < 0)))
+        odd |= acquired & batch.among("gen", UNKNOWN_GEN)
         for name in ("prio", "part", "key"):
-            odd |= read & present(batch, name)
+            odd |= read & batch.present(name)
         self._irregular[queue[odd & ~nameless]] = True
-        fresh = acquired & ~flags(column_of(batch, "redelivered"), False)
-        known = fresh & present(batch, "redelivered") & numbered & ~flags(column_of(batch, "dead"), False)  # fmt: skip
-        known &= ~coded(batch, "pub").among("")
+        fresh = acquired & ~batch.flags("redelivered", False)
+        known = fresh & batch.present("redelivered") & numbered & ~batch.flags("dead", False)
+        known &= batch.some("pub")
         self._counts[1] += np.bincount(queue[fresh & ~known], minlength=len(self._irregular))
-        looked = [c for c in ("n", "ev", "lvl", "pub", *HOLDER) if c in batch.schema.names]
-        self._advance(batch.select(looked).filter(pa.array(known)), queue[known], number[known])
+        at = np.flatnonzero(known)
+        if len(at):
+            self._advance(batch, at, queue[at], number[at])
 
-    def _advance(self, rows: pa.RecordBatch, queue: Ints, number: Ints) -> None:
-        """Add first deliveries whose line is known."""
-        if not len(rows):
-            return
-        of_holders = rows.select([c for c in HOLDER if c in rows.schema.names])
-        by = holder_numbers(of_holders, self._holders)
-        pub, ev = coded(rows, "pub"), coded(rows, "ev")
+    def _advance(self, batch: EventBatch, rows: Ints, queue: Ints, number: Ints) -> None:
+        """Add first deliveries whose line is known: some rows, with their queues and numbers."""
+        by = batch.holders_at(rows).numbers(self._holders)
+        pub, ev = batch.coded("pub").at(rows), batch.coded("ev").at(rows)
         # Above a client library deliveries and polls are apart: see `order.way`.
-        above = coded(rows, "lvl").among("", "api")
+        above = batch.coded("lvl").at(rows).among("", "api")
         ways = [*ev.values, ""]
         way = np.where(above, ev.codes, len(ev.values))
-        code = ((queue * (int(by.max()) + 1) + by) * len(pub.values) + pub.codes) * len(ways)
-        _, at, line = np.unique(code + way, return_index=True, return_inverse=True)
-        known = len(self._last)
+        code = ((queue * (int(by.max()) + 1) + by) * len(pub.values) + pub.codes) * len(ways) + way
+        # Sorted by line, each in the order of the run.
+        order = stable_order(code)
+        code, queue, number = code[order], queue[order], number[order]
+        first = np.append(True, code[1:] != code[:-1])
+        at = order[first]
         of = zip(
-            queue[at].tolist(),
+            queue[first].tolist(),
             (pub.values[k] for k in pub.codes[at]),
             by[at].tolist(),
             (ways[k] for k in way[at]),
             strict=True,
         )
+        known = len(self._last)
         numbers = np.array([self._lines(key) for key in of], np.int64)
-        fresh = np.count_nonzero(numbers >= known)
-        self._last = np.append(self._last, np.full(fresh, -1, np.int64))
-        self._counts[0] += np.bincount(queue, minlength=len(self._irregular))
         new = numbers >= known
-        self._counts[0] -= np.bincount(queue[at[new]], minlength=len(self._irregular))
-        # Sorted by line, each in the order of the run: the number before each.
-        order = np.argsort(line, kind="stable")
-        line, number = numbers[line[order]], number[order]
-        first = np.append(True, line[1:] != line[:-1])
+        self._last = np.append(self._last, np.full(np.count_nonzero(new), -1, np.int64))
+        self._counts[0] += np.bincount(queue, minlength=len(self._irregular))
+        self._counts[0] -= np.bincount(queue[first][new], minlength=len(self._irregular))
+        line = numbers[np.cumsum(first) - 1]
         before = np.where(first, self._last[line], np.append(-1, number[:-1]))
-        self._irregular[queue[order][number < before]] = True
+        self._irregular[queue[number < before]] = True
         last = np.append(first[1:], True)
         self._last[line[last]] = number[last]
 

@@ -58,7 +58,14 @@ from seriatim_models.properties.blackbox.naming import (
     connection,
 )
 from seriatim_models.properties.blackbox.recorders import LatestLines
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of
+from seriatim_models.properties.columnar.columns import (
+    Bools,
+    Ints,
+    Names,
+    among,
+    array_of,
+    stable_order,
+)
 from seriatim_models.properties.columnar.rows import (
     ACQUIRED,
     ANSWERED,
@@ -71,7 +78,6 @@ from seriatim_models.properties.columnar.rows import (
     SURELY,
     Hashes,
     Rows,
-    among,
 )
 
 FAR = 2**62
@@ -350,9 +356,9 @@ class Prefilter:
         self._take_general(merge(general, polls, key=itemgetter(0)))
         if len(rows.n):
             self._published |= rows.publishes_begin
-        steps = rows.only(rows.kind != ANSWERED)
-        if len(steps.n):
-            self._advance_messages(steps)
+        steps = np.flatnonzero(rows.kind != ANSWERED)
+        if len(steps):
+            self._advance_messages(rows.only(steps[stable_order(rows.message[steps])]))
             self._opens.tidy()
 
     def _take_general(self, general: Iterable[tuple[int, Event]]) -> None:
@@ -384,10 +390,10 @@ class Prefilter:
             self._end[at] = np.minimum(self._end[at], ends[name].pos)
 
     def _advance_messages(self, rows: Rows) -> None:
-        """Move the state of every message that the rows name; what ends or becomes irregular changes its table."""
-        order = _by_message(rows.message)
-        rows = rows.only(order)
-        # The rows are sorted by message now. Of each row: whether a message begins there, and the message's number.
+        """Move the state of every message that the rows, sorted by message, name; what ends or becomes irregular
+        changes its table.
+        """
+        # Of each row: whether a message begins there, and the message's number.
         begins = np.append(True, rows.message[1:] != rows.message[:-1])
         of = np.cumsum(begins) - 1
         # From here on one element a message: its hash, and its state before the batch, that of a new one until found.
@@ -610,18 +616,3 @@ def _words(now: Entries) -> Hashes:
     flags |= np.where(now["since"] == NEVER_HELD, _AT_ONCE, np.uint64(0))
     found: Hashes = (now["lifecycle"] & _LIFE) | counts | flags
     return found
-
-
-def _by_message(message: Hashes) -> Ints:
-    """The order of rows by message, those of one message as they stand."""
-    bits = len(message).bit_length()
-    low = np.uint64((1 << bits) - 1)
-    # Sorting numbers is ten times as fast as sorting places by them, so the low bits of the hashes make room for the
-    # place. Should two messages differ in these bits only, it is done the slow way.
-    packed = (message & ~low) | np.arange(len(message), dtype=np.uint64)
-    packed.sort()
-    order: Ints = (packed & low).astype(np.int64)
-    found = message[order]
-    if (found[1:] < found[:-1]).any():
-        order = np.argsort(message, kind="stable")
-    return order

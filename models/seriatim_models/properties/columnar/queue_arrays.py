@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seriatim_models.properties.blackbox.at_rest import EARLY_KEPT
 from seriatim_models.properties.blackbox.strict import WINDOW
-from seriatim_models.properties.columnar.columns import Bools, Ints
+from seriatim_models.properties.columnar.columns import Bools, Ints, among, stable_order
 from seriatim_models.properties.columnar.queue_state import (
     ANSWERED,
     BACK,
@@ -167,16 +167,19 @@ class _ArrayPass:
         """Each message on its own: published once, then given out and released or settled in turns."""
         rows, at = self.rows, np.flatnonzero(self.kind <= BACK)
         made = (rows.who, rows.consumer, rows.stream, rows.number, rows.dtag, self.n, self.n)
-        fields = np.vstack([of[at] for of in (self.kind, self.of, *made)])
-        fields = np.hstack([self.carried.fields, fields])
+        old = len(self.carried.names)
+        fields = np.empty((len(_MESSAGE), old + len(at)), np.int64)
+        fields[:, :old] = self.carried.fields
+        for out, values in zip(fields, (self.kind, self.of, *made), strict=True):
+            out[old:] = values[at]
         key = fields[1] * self.n_names + np.append(self.carried_message, self.message[at])
-        order = np.argsort(key, kind="stable")
-        key, fields = key[order], fields[:, order]
+        order = stable_order(key)
+        key, fields = key[order], fields.take(order, axis=1)
         place = np.append(np.full(len(self.carried.names), NONE), at)[order]
         unread = np.append(self.carried.unread, np.zeros(len(at), np.bool_))[order]
         self._look_at_answers(key, fields[0], place, unread)
         steps = np.flatnonzero(fields[0] != ANSWERED)
-        key, fields, place = key[steps], fields[:, steps], place[steps]
+        key, fields, place = key[steps], fields.take(steps, axis=1), place[steps]
         kind, of, who, consumer, stream, number, dtag, n, rank = fields
         same = np.append(False, key[1:] == key[:-1])[: len(key)]
         prior = np.maximum(np.arange(len(key)) - 1, 0)
@@ -203,7 +206,7 @@ class _ArrayPass:
         self.open = np.vstack([key[open_], fields[:, open_]])
         self.open[-1] = rank[begin[open_]]
         self.open_stream, self.open_number = stream[begin[open_]], number[begin[open_]]
-        over = self.still_unread[~np.isin(self.still_unread, key[open_])]
+        over = self.still_unread[~among(key[open_], self.still_unread)]
         self._spoil(over // self.n_names)
 
     def _look_at_returned(self, of: Ints, kind: Ints, place: Ints, rank: Ints, last: Bools) -> None:
@@ -279,7 +282,7 @@ class _ArrayPass:
         at = np.flatnonzero((self.kind == SENT) & (self.rows.stream >= 0))
         most = int(self.rows.stream.max(initial=0)) + 1
         key = self.of[at] * most + self.rows.stream[at]
-        order = np.argsort(key, kind="stable")
+        order = stable_order(key)
         key, number = key[order], self.rows.number[at][order]
         same = np.append(False, key[1:] == key[:-1])[: len(key)]
         before = np.append(NONE, number[:-1])[: len(key)]
@@ -307,7 +310,7 @@ class _ArrayPass:
         every = np.flatnonzero(sent)
         of_all = np.append(self.carried_fresh_of(), self.of[every])
         ranks = np.append(self.carried_fresh_rank(), self.n[every])
-        order = np.argsort(of_all, kind="stable")
+        order = stable_order(of_all)
         begin = np.searchsorted(of_all[order], np.arange(len(self.codes)))
         place = np.arange(len(at)) - np.searchsorted(of, np.arange(len(self.codes)))[of]
         expected = np.minimum(begin[of] + place, max(len(order) - 1, 0))
@@ -379,7 +382,7 @@ class _ArrayPass:
         ids, code = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
         of = np.append(held[0], self.of[at])
         key = of * max(len(ids), 1) + code
-        order = np.argsort(key, kind="stable")
+        order = stable_order(key)
         key, of, place = key[order], of[order], np.append(np.full(len(before), NONE), at)[order]
         real = place >= 0
         kind = np.where(real, self.kind[place], CONSUMES)

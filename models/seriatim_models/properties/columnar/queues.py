@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seriatim_models.history import table
 from seriatim_models.history.event import GAP, SETTLES, Event, began
@@ -33,16 +32,8 @@ from seriatim_models.properties.blackbox.naming import ENDS, Holder
 from seriatim_models.properties.blackbox.requeue import RequeueLateness
 from seriatim_models.properties.blackbox.strict import StrictOrder
 from seriatim_models.properties.blackbox.wakeups import WITHIN, NoLostWakeup
-from seriatim_models.properties.columnar.batch_columns import (
-    coded,
-    column_of,
-    in_order,
-    only_named,
-    present,
-    some,
-)
-from seriatim_models.properties.columnar.batches import HOLDER, flags, holder_numbers
-from seriatim_models.properties.columnar.columns import Bools, Ints, Names, distinct
+from seriatim_models.properties.columnar.columns import Bools, Ints, Names, distinct, stable_order
+from seriatim_models.properties.columnar.event_batch import HOLDER, EventBatch
 from seriatim_models.properties.columnar.queue_arrays import UNLIMITED, QueueRows, advance
 from seriatim_models.properties.columnar.queue_state import (
     ANSWERED,
@@ -103,7 +94,7 @@ class QueueCheck(Protocol):
     lost: bool
     """Nothing is cleared."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
 
     def state(self) -> Any:
@@ -153,50 +144,42 @@ class RegularQueues:
         self.lost = False
         """Nothing is cleared."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Add the next events."""
         if self.lost:
             return
-        batch = only_named(batch, {*READ, GAP})
+        batch = batch.named({*READ, GAP}).in_order()
         if not len(batch):
             return
-        batch = in_order(batch)
-        kind, clock = _kinds(batch), column_of(batch, "t")
-        if kind is None or clock.null_count:
-            self.lost = True
-            return
-        t: Ints = np.asarray(clock)
-        if t[0] < self._end or (t[1:] < t[:-1]).any():
+        kind, t = _kinds(batch), batch.ints("t", 0)
+        falls = t[0] < self._end or (t[1:] < t[:-1]).any()
+        if kind is None or falls or not batch.present("t").all():
             self.lost = True
             return
         self._end = int(t[-1])
         self._advance(batch, kind, t)
 
-    def _advance(self, batch: pa.RecordBatch, kind: Ints, t: Ints) -> None:
+    def _advance(self, batch: EventBatch, kind: Ints, t: Ints) -> None:
         """Give each queue its rows: by whole arrays where it is plain, and else one after the other."""
-        q_codes, q_names = coded(batch, "q")
+        q_codes, q_names = batch.coded("q")
         # A batch may have codes of queues of which it has no row.
         there = np.bincount(q_codes, minlength=len(q_names)).tolist()
         queues = [self._queue(q) if q and n else None for q, n in zip(q_names, there, strict=True)]
-        of_holders = batch.select([c for c in HOLDER if c in batch.schema.names])
-        by = holder_numbers(of_holders, self._holders)
-        tags, pubs = coded(batch, "ctag"), coded(batch, "pub")
-        tag = np.array([self._tags(v) for v in tags.values], np.int64)[tags.codes]
-        pseq = _ints(batch, "pseq")
-        stream = np.array([self._pubs(v) if v else NONE for v in pubs.values], np.int64)
-        stream = np.where(pseq == NONE, NONE, stream[pubs.codes])
+        by = batch.holders().numbers(self._holders)
+        tag, pseq = batch.coded("ctag").numbers(self._tags), batch.ints("pseq", NONE)
+        stream = np.where(pseq == NONE, NONE, batch.coded("pub").numbers(self._pubs))
         _note_connections(batch, kind, q_codes, queues)
         kind, credit, late = self._begun(batch, kind, by)
         self._joined |= {q_names[code] for code in q_codes[late].tolist()}
-        mark = coded(batch, "ph").among("invoke") | flags(column_of(batch, "redelivered"), False)
+        mark = batch.among("ph", "invoke") | batch.flags("redelivered", False)
         for code in distinct(q_codes[kind == IRREGULAR]).tolist():
             if (queue := queues[code]) is not None:
                 queue.irregular = True
         over = np.array([q is None or q.irregular for q in queues], np.bool_)
         at = np.flatnonzero((kind <= CANCELS) & ~over[q_codes])
-        at = at[_stable_order(q_codes[at], len(queues))]
+        at = at[stable_order(q_codes[at])]
         names, place = _messages(batch, kind)
-        dtag = _ints(batch, "dtag")
+        dtag = batch.ints("dtag", NONE)
         rows = QueueRows(
             q_codes, kind, place, by, by * 2**31 + tag, stream, pseq, dtag, t, mark, credit
         ).only(at)
@@ -212,7 +195,7 @@ class RegularQueues:
             queue = self._queues[name] = OpenQueue()
         return queue
 
-    def _begun(self, batch: pa.RecordBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints, list[int]]:
+    def _begun(self, batch: EventBatch, kind: Ints, by: Ints) -> tuple[Ints, Ints, list[int]]:
         """The kinds, where who consumes after he was given something is irregular; the credit of who consumes; and the
         rows of those irregular ones.
         """
@@ -220,8 +203,8 @@ class RegularQueues:
         first = np.full(int(by.max()) + 1, len(kind))
         first[by[taken]] = taken  # the last of equal ones stands: his first
         kind, credit, late = kind.copy(), np.zeros(len(kind), np.int64), list[int]()
-        prefetch = _ints(batch, "prefetch")
-        general = iter(table.events(batch.filter(pa.array(kind == GENERAL))))
+        prefetch = batch.ints("prefetch", NONE)
+        general = iter(table.events(batch.only(kind == GENERAL).arrow))
         for i in np.flatnonzero((kind == GENERAL) | (kind == CONSUMES)).tolist():
             who = int(by[i])
             if kind[i] == GENERAL:
@@ -407,31 +390,22 @@ def clears(prop: AnyProperty) -> bool:
     return prop.own("queue_check") and not (isinstance(prop, StrictOrder) and not prop.returned)
 
 
-def _ints(batch: pa.RecordBatch, name: str) -> Ints:
-    """A column of whole numbers; null is `NONE`."""
-    if name not in batch.schema.names:
-        return np.full(len(batch), NONE, np.int64)
-    found: Ints = np.asarray(pc.fill_null(batch[name], NONE)).astype(np.int64)
-    return found
-
-
-def _messages(batch: pa.RecordBatch, kind: Ints) -> tuple[pa.Array, Ints]:
+def _messages(batch: EventBatch, kind: Ints) -> tuple[pa.Array, Ints]:
     """The names of messages, and of each row the place of the one that it names."""
     settles = (kind == SETTLED) | (kind == BACK)
-    of = pa.array(settles)
-    names = column_of(batch, "m").filter(pc.invert(of)).cast(pa.string())
-    listed = column_of(batch, "ms").filter(of).flatten().cast(pa.string())
+    names = batch.column("m").filter(pa.array(~settles)).cast(pa.string())
+    listed = batch.column("ms").filter(pa.array(settles)).flatten().cast(pa.string())
     place = np.where(settles, len(names) + np.cumsum(settles), np.cumsum(~settles)) - 1
     return pa.concat_arrays([names, listed]), place
 
 
 def _note_connections(
-    batch: pa.RecordBatch, kind: Ints, q_codes: Ints, queues: Sequence[OpenQueue | None]
+    batch: EventBatch, kind: Ints, q_codes: Ints, queues: Sequence[OpenQueue | None]
 ) -> None:
     """Note in each queue the connections that act on it."""
-    conns = coded(batch, "conn")
+    conns = batch.coded("conn")
     sent = (kind == SENT) | (kind == ANSWERED)
-    unsure = (kind == TAKEN) & ~present(batch, "nolocal")
+    unsure = (kind == TAKEN) & ~batch.present("nolocal")
     for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
         for pair in distinct(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
             queue = queues[pair // len(conns.values)]
@@ -439,72 +413,56 @@ def _note_connections(
                 getattr(queue, of).add(conns.values[pair % len(conns.values)])
 
 
-def _stable_order(codes: Ints, most: int) -> Ints:
-    """The places of numbers below `most` in their order; small ones in time in proportion to them."""
-    small = codes.astype(np.uint16) if most < 2**16 else codes
-    found: Ints = np.argsort(small, kind="stable")
-    return found
-
-
-def _kinds(batch: pa.RecordBatch) -> Ints | None:
+def _kinds(batch: EventBatch) -> Ints | None:
     """What each row is; None if nothing is cleared."""
-    ev, ph, lvl = coded(batch, "ev"), coded(batch, "ph"), coded(batch, "lvl")
-    named = ~coded(batch, "q").among("")
-    inside = lvl.among("broker")
-    overall = ev.among("qos", *ENDS)
+    ev, ph = batch.words("ev"), batch.words("ph")
+    named = batch.some("q")
+    inside = batch.among("lvl", "broker")
+    overall = ev("qos", *ENDS)
     if (
-        ev.among(GAP).any()
-        or (ev.among(*_CONCERNS_QUEUES) & ~named).any()
+        ev(GAP).any()
+        or (ev(*_CONCERNS_QUEUES) & ~named).any()
         or (overall & ~inside).any()
-        or (ev.among("qos") & named).any()
-        or any("rest" in a for a in _texts_of(batch, ev.among("note")))
+        or (ev("qos") & named).any()
+        or any("rest" in a for a in _texts_of(batch, ev("note")))
     ):
         return None
-    plain = inside & ~_any_flag(batch, "dead", "nolocal", "exclusive", "autoack", "multiple")
+    plain = inside.copy()
+    for name in ("dead", "nolocal", "exclusive", "autoack", "multiple"):
+        plain &= ~batch.flags(name, False)
     for name in ("prio", "pos", "part", "key"):
-        plain &= ~present(batch, name)
-    pseq, dtag, prefetch = (_ints(batch, name) for name in ("pseq", "dtag", "prefetch"))
-    for name, of in (("pseq", pseq), ("dtag", dtag), ("prefetch", prefetch)):
-        plain &= ~(present(batch, name) & (of < 0))
-    plain &= (pseq < 0) | ~coded(batch, "pub").among("")
-    t = np.asarray(pc.fill_null(column_of(batch, "t"), 0)).astype(np.int64)
-    exact = plain.copy()
+        plain &= ~batch.present(name)
+    for name in ("pseq", "dtag", "prefetch"):
+        plain &= ~(batch.present(name) & (batch.ints(name, NONE) < 0))
+    plain &= (batch.ints("pseq", NONE) < 0) | batch.some("pub")
+    t, exact = batch.ints("t", 0), plain.copy()
     for name in ("t_lo", "t_hi"):
-        bound = column_of(batch, name)
-        exact &= np.asarray(bound.is_null()) | (np.asarray(pc.fill_null(bound, 0)) == t)
-    named_m = some(batch, "m")
-    kind: Ints = np.where(inside & ~ev.among(*_CONCERNS_QUEUES), NOTHING, IRREGULAR)
+        exact &= ~batch.present(name) | (batch.ints(name, 0) == t)
+    named_m = batch.some("m")
+    kind: Ints = np.where(inside & ~ev(*_CONCERNS_QUEUES), NOTHING, IRREGULAR)
     kind[~named] = NOTHING
     kind[overall] = GENERAL
-    publish = ev.among("publish") & named_m & ~present(batch, "redelivered")
-    kind[publish & exact & ph.among("", "invoke")] = SENT
-    kind[publish & plain & ph.among("ok")] = ANSWERED
-    scope = coded(batch, "scope")
-    unclear = ~scope.among("consumer") & (scope.among(None, "") == (prefetch > 0))
-    kind[ev.among("deliver") & exact & named_m & ph.among("") & ~unclear] = TAKEN
-    one = np.asarray(pc.fill_null(pc.list_value_length(column_of(batch, "ms")), 0)) == 1
-    settles = ev.among(*SETTLES)
-    final = ev.among("ack") | ~flags(column_of(batch, "requeue"), True)
-    begins = settles & exact & one & ph.among("", "invoke")
+    publish = ev("publish") & named_m & ~batch.present("redelivered")
+    kind[publish & exact & ph("", "invoke")] = SENT
+    kind[publish & plain & ph("ok")] = ANSWERED
+    scope, limited = batch.coded("scope"), batch.ints("prefetch", NONE) > 0
+    unclear = ~scope.among("consumer") & (scope.among(None, "") == limited)
+    kind[ev("deliver") & exact & named_m & ph("") & ~unclear] = TAKEN
+    settles = ev(*SETTLES)
+    final = ev("ack") | ~batch.flags("requeue", True)
+    begins = settles & exact & (batch.lengths("ms") == 1) & ph("", "invoke")
     kind[begins & final] = SETTLED
     kind[begins & ~final] = BACK
-    kind[settles & plain & ph.among("ok") & present(batch, "op")] = NOTHING
-    consume = ev.among("consume") & plain
-    kind[consume & ph.among("", "ok")] = CONSUMES
-    kind[consume & ph.among("invoke")] = NOTHING
-    kind[ev.among("cancel") & inside] = CANCELS
-    kind[ev.among("declare") & inside & ~present(batch, "args")] = NOTHING
+    kind[settles & plain & ph("ok") & batch.present("op")] = NOTHING
+    consume = ev("consume") & plain
+    kind[consume & ph("", "ok")] = CONSUMES
+    kind[consume & ph("invoke")] = NOTHING
+    kind[ev("cancel") & inside] = CANCELS
+    kind[ev("declare") & inside & ~batch.present("args")] = NOTHING
     return kind
 
 
-def _texts_of(batch: pa.RecordBatch, of: Bools) -> list[str]:
+def _texts_of(batch: EventBatch, of: Bools) -> list[str]:
     """The args of some rows."""
-    args = column_of(batch, "args").filter(pa.array(of))
+    args = batch.column("args").filter(pa.array(of))
     return [a for a in args.to_pylist() if a]
-
-
-def _any_flag(batch: pa.RecordBatch, *names: str) -> Bools:
-    found: Bools = np.zeros(len(batch), np.bool_)
-    for name in names:
-        found |= flags(column_of(batch, name), False)
-    return found

@@ -91,14 +91,8 @@ class Rows(NamedTuple):
 
     def only(self, which: Bools | Ints) -> Rows:
         """Some of the rows, or all in another order."""
-        return Rows(
-            self.n[which],
-            self.kind[which],
-            self.message[which],
-            self.lifecycle[which],
-            self.by[which],
-            self.redelivered[which],
-        )
+        at = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return Rows(**{name: of[at] for name, of in self._asdict().items()})
 
 
 class BatchRows(NamedTuple):
@@ -113,16 +107,6 @@ class BatchRows(NamedTuple):
     """Polls that name a message: only these and the general ones together say which are open."""
     recorders: LatestLines
     """Of those that conservation reads."""
-
-
-def among(some: Hashes, all_of: Hashes) -> Bools:
-    """Of each hash whether it is one of `some`, which are sorted."""
-    if not len(some):
-        return np.zeros(len(all_of), np.bool_)
-    at = np.searchsorted(some, all_of)
-    at[at == len(some)] = 0
-    found: Bools = some[at] == all_of
-    return found
 
 
 LONG = 256  # bytes: names beyond are hashed one by one
