@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
 from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, bound, bucket
+from seriatim_models.properties.columnar.event_batch import EventBatch
 
 from .conftest import first_events
 
@@ -27,7 +28,7 @@ def measured(*batches: list[Event], fields: tuple[str, ...] = table.FIELDS) -> M
     out = Measures(first=True)
     for batch in batches:
         if batch:
-            out.add(table.batch(batch, fields))
+            out.add(EventBatch(table.batch(batch, fields)))
     return out
 
 
@@ -67,7 +68,7 @@ def test_a_cut_anywhere_changes_nothing(cuts: list[int]) -> None:
     right = Measures()
     for batch in batches[1:]:
         if batch:
-            right.add(table.batch(batch))
+            right.add(EventBatch(table.batch(batch)))
     left = measured(batches[0])
     left.combine(right)
     assert rows(left) == rows(whole)
@@ -127,7 +128,7 @@ def test_wherever_a_history_of_any_kind_is_cut_it_measures_alike(
     one_by_one = Measures(first=True)
     parts = list[Measures]()
     for n, held in enumerate(batches):
-        batch = pa.RecordBatch.from_pydict(held)
+        batch = EventBatch(pa.RecordBatch.from_pydict(held))
         one_by_one.add(batch)
         parts.append(Measures(first=n == 0))
         parts[-1].add(batch)

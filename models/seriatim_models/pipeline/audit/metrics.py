@@ -19,6 +19,7 @@ Events without a time are not measured.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -28,6 +29,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from seriatim_models.history import table
+from seriatim_models.properties.columnar.columns import Names, stable_order
+from seriatim_models.properties.columnar.event_batch import Coded, EventBatch, combined
 
 WINDOW = (
     10 * 10**9
@@ -138,48 +143,37 @@ class Measures:
 
     # --- map -----------------------------------------------------------------------------------------------------
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """The next events, in the run's order, as columns of `history.table`."""
-        names = set(batch.schema.names)
-        if not {"ev", "t"} <= names:
+    def add(self, batch: EventBatch) -> None:
+        """The next events, in the run's order."""
+        if not {"ev", "t"} <= {*batch.arrow.schema.names}:
             return
-        rows, right = _Rows(batch, names), Measures()
+        rows, right = _Rows(batch), Measures()
         right._waits(rows)
         # Who was never notified is given nothing that ends anything, which is so in most runs.
-        if rows.has("notify") or self._notified or not self.first:
+        if rows.notifies or self._notified or not self.first:
             right._notifications(rows)
         right._shares(rows)
         right._outstanding(rows)
         self.combine(right)
 
-    def _count(self, metric: str, waited: Ints, windows: Ints, queues: npt.NDArray[Any]) -> None:
-        """Many durations at once; `queues` are names."""
-        if not len(waited):
-            return
-        table = pa.table(
-            {
-                "w": pa.array(windows),
-                "q": pa.array(queues, pa.string()),
-                "b": pa.array(bucket(np.maximum(waited, 0))),
-            }
-        )
-        grouped = table.group_by(["w", "q", "b"], use_threads=False).aggregate([([], "count_all")])
-        for w, q, b, n in zip(
-            *(grouped[c].to_pylist() for c in ("w", "q", "b", "count_all")), strict=True
-        ):
-            self.histograms[metric, w, q][b] += n
+    def _count(self, metric: str, waited: Ints, windows: Ints, q: Coded) -> None:
+        """Many durations at once, each with its window and queue."""
+        of = bucket(np.maximum(waited, 0))
+        for n, w, name, b in _counts(windows, q, Coded(of, [*range(of.max(initial=0) + 1)])):
+            self.histograms[metric, w, name][b] += n
 
     def _count_one_by_one(self, metric: str, pairs: Sequence[tuple[int, int, str]]) -> None:
         """Pairs of begin and end, each with the queue of its end."""
         if pairs:
             begun, ended, queues = zip(*pairs, strict=True)
-            at = np.array(ended, np.int64)
-            waited = at - np.array(begun, np.int64)
-            self._count(metric, waited, at // WINDOW * WINDOW, np.array(queues, object))
+            waited = np.array(ended, np.int64) - np.array(begun, np.int64)
+            of = bucket(np.maximum(waited, 0)).tolist()
+            for at, q, b in zip(ended, queues, of, strict=True):
+                self.histograms[metric, at // WINDOW * WINDOW, q][b] += 1
 
     def _waits(self, rows: _Rows) -> None:
         """How long messages wait for their deliveries, from a publish or a requeue on."""
-        kind, m, at = rows.waits()
+        kind, m, at, names = rows.waits()
         begins = kind != _TAKEN
         fresh = np.append(True, m[1:] != m[:-1])[: len(m)]
         step = np.where(begins, 1, -1)
@@ -199,17 +193,16 @@ class Measures:
         ):
             until = ended[which]
             waited = rows.t[until] - rows.t[begun[which]]
-            self._count(metric, waited, rows.window(until), rows.queues(until))
+            self._count(metric, waited, rows.window(until), rows.q.at(until))
         alone = np.ones(len(m), np.bool_)
         alone[left] = alone[right] = False
-        for k in np.flatnonzero(alone).tolist():
-            row, name = int(at[k]), rows.names[m[k]]
-            if begins[k]:
-                self._waiting.setdefault(name, []).append(
-                    (int(rows.t[row]), bool(kind[k] == _BACK))
-                )
-            else:
+        chosen = np.flatnonzero(alone)
+        of = names.take(pa.array(m[chosen])).to_pylist()
+        for name, row, what in zip(of, at[chosen].tolist(), kind[chosen].tolist(), strict=True):
+            if what == _TAKEN:
                 self._ends.setdefault(name, []).append(rows.end(row))
+            else:
+                self._waiting.setdefault(name, []).append((int(rows.t[row]), what == _BACK))
 
     def _notifications(self, rows: _Rows) -> None:
         pairs = []
@@ -225,48 +218,35 @@ class Measures:
         self._count_one_by_one("notify_to_deliver", pairs)
 
     def _shares(self, rows: _Rows) -> None:
-        got = rows.of(rows.acquires & rows.timed)
-        if not len(got):
-            return
-        table = pa.table(
-            {
-                "w": pa.array(rows.window(got)),
-                "q": pa.array(rows.queues(got), pa.string()),
-                "c": rows.holders(got, consumer=True),
-            }
-        )
-        grouped = table.group_by(["w", "q", "c"], use_threads=False).aggregate([([], "count_all")])
-        for w, q, c, n in zip(
-            *(grouped[x].to_pylist() for x in ("w", "q", "c", "count_all")), strict=True
-        ):
+        got = np.flatnonzero(rows.acquires & rows.timed)
+        by = rows.holders(got, consumer=True)
+        for n, w, q, c in _counts(rows.window(got), rows.q.at(got), by):
             self.deliveries[w, q, c] += n
 
     def _outstanding(self, rows: _Rows) -> None:
         """How much of the prefetch is in use at each delivery, by channel."""
-        got = rows.of(rows.acquires & rows.limited)
-        done = rows.of(rows.began & rows.is_("ack", "nack", "reject"))
-        at = np.concatenate([got, done])
+        got = rows.acquires & rows.limited
+        at = np.flatnonzero(got | rows.settles)
         if not len(at):
             return
-        settled = rows.many(done)
-        change = np.concatenate([np.ones(len(got), np.int64), -settled])
-        by = rows.holders(at, consumer=False).dictionary_encode()
-        code = np.asarray(by.indices)
-        order = np.lexsort((at, code))
-        at, code, change = at[order], code[order], change[order]
-        bounds = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
-        for begin, end in zip(bounds, [*bounds[1:], len(at)], strict=True):
-            open_ = np.cumsum(change[begin:end])
-            deliver = change[begin:end] > 0
-            seen = open_[deliver]
-            limit = int(rows.limit[at[begin:end][deliver]].max()) if len(seen) else 0
-            self._use[by.dictionary[int(code[begin])].as_py()] = [
-                limit,
-                len(seen),
-                int(open_[-1]),
-                int(seen.sum()),
-                int(seen.max()) if len(seen) else -(2**31),
-            ]
+        by = rows.holders(at, consumer=False)
+        order = stable_order(by.codes)
+        at, code = at[order], by.codes[order]
+        deliver, change = got[at], np.where(got[at], 1, -rows.settled[at])
+        begins = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+        ends = np.append(begins[1:], len(at)) - 1
+        total = np.cumsum(change)
+        open_ = total - np.repeat((total - change)[begins], ends - begins + 1)
+        most = np.where(deliver, open_, -(2**31))
+        counted = (
+            np.maximum.reduceat(np.where(deliver, rows.limit[at], 0), begins),
+            np.add.reduceat(deliver.astype(np.int64), begins),
+            open_[ends],
+            np.add.reduceat(np.where(deliver, open_, 0), begins),
+            np.maximum.reduceat(most, begins),
+        )
+        names = Coded(code[begins], by.values).texts()
+        self._use |= zip(names, np.array(counted).T.tolist(), strict=True)
 
     # --- combine -------------------------------------------------------------------------------------------------
 
@@ -376,169 +356,94 @@ _SENT, _BACK, _TAKEN = 1, 2, 3
 """What rows say of messages: published, requeued, delivered."""
 
 
+def _counts(windows: Ints, q: Coded, of: Coded) -> Iterator[tuple[int, int, Any, Any]]:
+    """How often each window, queue and third value stand together."""
+    if not len(windows):
+        return
+    code, rows = combined([(windows - windows.min()) // WINDOW, q.codes, of.codes])
+    together = (windows[rows].tolist(), q.at(rows).texts(), of.at(rows).texts())
+    yield from zip(np.bincount(code).tolist(), *together, strict=True)
+
+
 class _Rows:
-    """The columns of a batch that are measured, as NumPy arrays."""
+    """What is measured of a batch."""
 
-    def __init__(self, batch: pa.RecordBatch, names: set[str]) -> None:
-        self._batch, self._names = batch, names
-        n = len(batch)
-        self._n = n
-        ev = batch["ev"].dictionary_encode()
-        self._kinds = {k: c for c, k in enumerate(ev.dictionary.to_pylist())}
-        self._ev = np.asarray(ev.indices)
-        t = batch["t"]
-        self.timed = np.asarray(pc.is_valid(t))
-        self.t: Ints = np.asarray(pc.fill_null(t, 0))
-        m = self._text("m")
-        self.names = m.dictionary.to_pylist()
-        self.m: Ints = np.asarray(m.indices).astype(np.int64)
-        ph = self._text("ph")
-        phases = ph.dictionary.to_pylist()
-        phase = np.array(
-            [phases.index(p) if p in phases else -1 for p in ("", "invoke", "ok", "fail")]
-        )
-        code = np.asarray(ph.indices)
-        self.began = (code == phase[0]) | (code == phase[1])
-        if "op" in names:
-            self.began |= (code == phase[2]) & np.asarray(pc.is_null(batch["op"]))
-        else:
-            self.began |= code == phase[2]
-        done = (code != phase[1]) & (code != phase[3])
-        self.named = self.m != (self.names.index("") if "" in self.names else -1)
-        self.acquires = self.is_("deliver", "get") & self.named & done
-        self.redelivered = self.flag("redelivered", True)
-        self.limit: Ints = np.asarray(
-            pc.fill_null(batch["prefetch"], 0) if "prefetch" in names else np.zeros(n, np.int64)
-        )
-        self.limited = (self.limit > 0) & ~self.flag("autoack", True)
-        q = self._text("q")
-        self._q_names = np.array(q.dictionary.to_pylist(), object)
-        self._q = np.asarray(q.indices)
-
-    def _text(self, name: str) -> pa.DictionaryArray:
-        if name not in self._names:
-            return pa.DictionaryArray.from_arrays(
-                pa.array(np.zeros(self._n, np.int32)), pa.array([""])
-            )
-        return pc.fill_null(self._batch[name], "").dictionary_encode()
-
-    def has(self, kind: str) -> bool:
-        return kind in self._kinds
-
-    def is_(self, *kinds: str) -> npt.NDArray[np.bool_]:
-        out = np.zeros(self._n, bool)
-        for kind in kinds:
-            if kind in self._kinds:
-                out |= self._ev == self._kinds[kind]
-        return out
-
-    def flag(self, name: str, value: bool) -> npt.NDArray[np.bool_]:
-        if name not in self._names:
-            return np.zeros(self._n, bool)
-        return np.asarray(pc.fill_null(pc.equal(self._batch[name], value), False))
-
-    @staticmethod
-    def of(mask: npt.NDArray[np.bool_]) -> Ints:
-        return np.flatnonzero(mask)
+    def __init__(self, batch: EventBatch) -> None:
+        self._batch = batch
+        ev, ph = batch.words("ev"), batch.words("ph")
+        self.timed, self.t = batch.present("t"), batch.ints("t", 0)
+        self.q = batch.coded("q")
+        self.notifies = bool(ev("notify").any())
+        self.began = ph("", "invoke") | (ph("ok") & ~batch.present("op"))
+        self.acquires = ev("deliver", "get") & batch.some("m") & ~ph("invoke", "fail")
+        self.redelivered = batch.flags("redelivered", False)
+        self.settles, self.settled = self.began & ev("ack", "nack", "reject"), batch.lengths("ms")
+        """Which rows settle, and how many messages."""
+        self.limit = batch.ints("prefetch", 0)
+        self.limited = (self.limit > 0) & ~batch.flags("autoack", False)
 
     def window(self, rows: Ints) -> Ints:
         return self.t[rows] // WINDOW * WINDOW
 
-    def queues(self, rows: Ints) -> npt.NDArray[Any]:
-        names: npt.NDArray[Any] = self._q_names[self._q[rows]]
-        return names
-
     def end(self, row: int) -> End:
-        return int(self.t[row]), self._q_names[self._q[row]], bool(self.redelivered[row])
+        return int(self.t[row]), self.q.values[self.q.codes[row]], bool(self.redelivered[row])
 
-    def waits(self) -> tuple[npt.NDArray[np.int8], Ints, Ints]:
+    def waits(self) -> tuple[npt.NDArray[np.int8], Ints, Ints, pa.Array]:
         """What begins and ends waits of messages, by message and then in the order of the rows: what it is, the code of
-        the message in `names`, and the row.
+        the message, and the row; and the name of each code.
         """
-        sent = self.of(self.began & self.is_("publish") & self.named & self.timed)
-        back = self.of(
-            self.timed
-            & self.began
-            & (
-                (self.is_("nack", "reject") & ~self.flag("requeue", False))
-                | (self.is_("expire") & self.flag("requeue", True))
-            )
-        )
-        taken = self.of(self.acquires & self.timed)
-        messages, places = self.settled(back)
-        kind = np.zeros(self._n, np.int8)
-        kind[sent], kind[back], kind[taken] = _SENT, _BACK, _TAKEN
-        m = np.concatenate([self.m[sent], messages, self.m[taken]])
+        batch, ev = self._batch, self._batch.words("ev")
+        begins = self.timed & self.began
+        sent = np.flatnonzero(begins & ev("publish") & batch.some("m"))
+        back = ev("nack", "reject") & batch.flags("requeue", True)
+        back |= ev("expire") & batch.flags("requeue", False)
+        lists = np.flatnonzero(begins & back & (self.settled > 0))
+        lone = np.flatnonzero(begins & back & (self.settled == 0) & batch.some("m"))
+        taken = np.flatnonzero(self.acquires & self.timed)
+        kind = np.zeros(len(batch), np.int8)
+        kind[sent], kind[lists], kind[lone], kind[taken] = _SENT, _BACK, _BACK, _TAKEN
+        own = pc.fill_null(batch.column("m").cast(pa.string()), "")
+        listed = batch.column("ms").take(pa.array(lists)).flatten().cast(pa.string())
+        encoded = pa.concat_arrays([own, listed]).dictionary_encode()
+        m = np.asarray(encoded.indices).astype(np.int64)
+        at = np.concatenate([sent, lone, taken])
+        message = np.append(m[at], m[len(batch) :])
         # One number of both is sorted ten times as fast as one after the other.
-        both = m * self._n + np.concatenate([sent, places, taken])
+        both = message * len(batch) + np.append(at, np.repeat(lists, self.settled[lists]))
         both.sort()
-        at = both % self._n
-        return kind[at], both // self._n, at
+        at = both % len(batch)
+        return kind[at], both // len(batch), at, encoded.dictionary
 
-    def many(self, rows: Ints) -> Ints:
-        """How many messages each of these commands settles."""
-        if "ms" not in self._names:
-            return np.zeros(len(rows), np.int64)
-        return np.asarray(
-            pc.fill_null(pc.list_value_length(self._batch["ms"].take(pa.array(rows))), 0)
-        ).astype(np.int64)
-
-    def settled(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The messages that these commands name, as codes of `names` (which may grow), and the row of each."""
-        if not len(rows):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        taken = pa.array(rows)
-        own = self.m[rows]
-        place = {name: c for c, name in enumerate(self.names)}
-        codes: list[int] = []
-        at: list[int] = []
-        lists = (
-            self._batch["ms"].take(taken).to_pylist() if "ms" in self._names else [None] * len(rows)
-        )
-        for row, m, ms in zip(rows.tolist(), own.tolist(), lists, strict=True):
-            for name in ms or ([self.names[m]] if self.names[m] else []):
-                if name not in place:
-                    place[name] = len(self.names)
-                    self.names.append(name)
-                codes.append(place[name])
-                at.append(row)
-        return np.array(codes, np.int64), np.array(at, np.int64)
-
-    def holders(self, rows: Ints, consumer: bool) -> pa.Array:
+    def holders(self, rows: Ints, consumer: bool) -> Coded:
         """Who acts in these rows: channel incarnation and, if asked for, consumer."""
-        taken = pa.array(rows)
-
-        def text(name: str) -> pa.Array:
-            if name not in self._names:
-                return pa.array([""] * len(rows), pa.string())
-            return pc.fill_null(pc.cast(self._batch[name].take(taken), pa.string()), "")
-
-        by = pc.binary_join_element_wise(text("conn"), text("ch"), "/")
-        by = pc.binary_join_element_wise(by, text("gen"), "#")
-        return pc.binary_join_element_wise(by, text("ctag"), " ") if consumer else by
+        fields = ("conn", "ch", "gen", "ctag") if consumer else ("conn", "ch", "gen")
+        of = [self._batch.coded(name).at(rows) for name in fields]
+        code, some = combined([each.codes for each in of])
+        texts = zip(*(["" if v is None else v for v in each.at(some).texts()] for each in of), strict=True)  # fmt: skip
+        form = "{}/{}#{} {}" if consumer else "{}/{}#{}"
+        names: Names[str] = Names()
+        numbers = names.each([form.format(*by) for by in texts])
+        return Coded(np.array(numbers, np.int64)[code], list(names.code))
 
     def consumers(self) -> Iterator[tuple[str, str, str, int]]:
         """Notifications and deliveries: what, to whom, from which queue, when."""
-        import json
-
-        wanted = self.of(self.is_("notify", "deliver") & self.timed)
-        if not self.has("notify"):
+        batch = self._batch
+        wanted = np.flatnonzero(batch.among("ev", "notify", "deliver") & self.timed)
+        if not self.notifies:
             wanted = self._first_of_consumers(wanted)
-        taken = self._batch.take(pa.array(wanted))
-        args = taken["args"].to_pylist() if "args" in self._names else [None] * len(wanted)
-        tags = taken["ctag"].to_pylist() if "ctag" in self._names else [None] * len(wanted)
-        kinds = taken["ev"].to_pylist()
-        for row, kind, raw, tag in zip(wanted.tolist(), kinds, args, tags, strict=True):
+        tags, kinds = batch.coded("ctag").at(wanted).texts(), batch.coded("ev").at(wanted).texts()
+        args = table.values(batch.column("args").take(pa.array(wanted)))
+        queues = self.q.at(wanted).texts()
+        for kind, raw, tag, q, t in zip(kinds, args, tags, queues, self.t[wanted].tolist(), strict=True):  # fmt: skip
             who = tag or (json.loads(raw).get("sub") if raw else None)
             if who:
-                yield kind, str(who), self._q_names[self._q[row]], int(self.t[row])
+                yield kind, str(who), q, t
 
     def _first_of_consumers(self, rows: Ints) -> Ints:
         """Of some deliveries the first of each consumer; those that do not name it in a field of its own stay."""
-        tag = self._text("ctag")
-        codes = np.asarray(tag.indices)[rows]
-        there = [bool(name) for name in tag.dictionary.to_pylist()]
-        named = np.array(there, np.bool_)[codes]
-        _, first = np.unique(codes[named], return_index=True)
-        found: Ints = np.sort(np.concatenate([rows[named][first], rows[~named]]))
+        named = self._batch.some("ctag")[rows]
+        (codes, values), backwards = self._batch.coded("ctag"), rows[named][::-1]
+        first = np.full(len(values), -1, np.int64)
+        first[codes[backwards]] = backwards
+        found: Ints = np.sort(np.concatenate([first[first >= 0], rows[~named]]))
         return found

@@ -36,7 +36,7 @@ from seriatim_models.pipeline.audit.groups import (
     read_by,
     rows_left,
 )
-from seriatim_models.pipeline.audit.metrics import Measures
+from seriatim_models.pipeline.audit.metrics import FIELDS, Measures
 from seriatim_models.pipeline.audit.queue_groups import QueueGroups
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.properties.base import AnyProperty, Finding, Fold, Scope
@@ -129,9 +129,10 @@ def summarise(
 
 def add_chunk(fold: Fold, file: str, metrics: Measures | None = None) -> None:
     """Add the events of a chunk to a fold, and to the metrics."""
-    batch = EventBatch(chunks.read_chunk(file)).in_order()
+    columns = None if fold.properties else (*FIELDS, "n", "bucket")  # events are whole
+    batch = EventBatch(chunks.read_chunk(file, columns)).in_order()
     if metrics is not None:
-        metrics.add(batch.arrow)
+        metrics.add(batch)
     for events in event_batches(read_by(batch, fold.properties).arrow):
         fold.take(events)
 

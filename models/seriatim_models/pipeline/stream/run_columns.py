@@ -375,7 +375,7 @@ class RunColumns:
         if "t" in plain.schema.names:
             latest = pc.max(plain["t"]).as_py()
             self.ended = latest if self.ended is None else max(self.ended, latest)
-        self.measures.add(plain)
+        self.measures.add(batch)
         if not self._messages.take(batch):
             return False
         for group in self._groups:

@@ -390,7 +390,7 @@ class RunState:
         self._settled[run].recall(summaries, events)
         self._folds[run].take(events)
         self._settled[run].set_aside(summaries)
-        self._metrics[run].add(table.batch(events, FIELDS))
+        self._metrics[run].add(EventBatch(table.batch(events, FIELDS)))
 
     def _set_aside(self, run: str, saved: SavedSettled | None = None) -> SettledMessages:
         """Where the messages of a run go that events name. Several runs of one recording have a folder each."""

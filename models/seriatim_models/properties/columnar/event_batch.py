@@ -5,7 +5,7 @@ Several checks ask the same of a batch, so what was worked out is kept with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial, wraps
 from itertools import compress, count
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -49,6 +49,10 @@ class Coded(NamedTuple):
     def at(self, rows: Ints | Bools) -> Coded:
         """Return some of the rows."""
         return Coded(self.codes[rows], self.values)
+
+    def texts(self) -> list[Any]:
+        """Return the value of each row."""
+        return [self.values[k] for k in self.codes.tolist()]
 
     def numbers(self, names: Names[Any]) -> Ints:
         """Return the number of each row's value; a value without a row is given none."""
@@ -250,22 +254,33 @@ def texts(column: pa.Array) -> Texts:
 def _holders(conn: Coded, ch: Coded, gen: Coded, ctag: Coded, proc: Coded) -> Coded:
     """Who acts in each row: the channel of some incarnation, or where there is none the consumer or worker."""
     lone = ch.among(None)
-    code = np.zeros(len(lone), np.int64)
-    for of, counts in ((conn, None), (ch, None), (gen, ~lone), (ctag, lone), (proc, lone)):
-        if (most := len(of.values)) > 1:
-            codes = of.codes if counts is None else np.where(counts, of.codes, most - 1)
-            code = _dense(code * most + codes)
-    of_code = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
-    of_code[code] = np.arange(len(code))  # any row of that holder
-    names = (of.at(of_code) for of in (conn, ch, gen, ctag, proc))
-    fields = ([of.values[k] for k in of.codes.tolist()] for of in names)
+    of_channel = np.where(lone, len(gen.values) - 1, gen.codes)
+    of_none = [np.where(lone, of.codes, len(of.values) - 1) for of in (ctag, proc)]
+    code, rows = combined([conn.codes, ch.codes, of_channel, *of_none])
     values = [
         Holder(of[0] or "", of[1], of[2])
         if of[1] is not None
         else Holder(of[0] or "", None, None, of[3] or of[4] or "")
-        for of in zip(*fields, strict=True)
+        for of in zip(*(of.at(rows).texts() for of in (conn, ch, gen, ctag, proc)), strict=True)
     ]
     return Coded(code, values)
+
+
+def combined(columns: Iterable[Ints]) -> tuple[Ints, Ints]:
+    """Number the different rows of some columns of numbers, none of them negative. Returns the number of each row, and
+    one row of each number.
+    """
+    code: Ints | None = None
+    for codes in columns:
+        if code is None:
+            code = codes
+        elif (most := int(codes.max(initial=0)) + 1) > 1:
+            code = _dense(code * most + codes)
+    assert code is not None
+    code = _dense(code)
+    rows = np.zeros(int(code.max(initial=-1)) + 1, np.int64)
+    rows[code] = np.arange(len(code))
+    return code, rows
 
 
 def _dense(code: Ints) -> Ints:
