@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seriatim_models.files import Fingerprint
 from seriatim_models.history import Event, table, write_history
@@ -20,10 +22,11 @@ from seriatim_models.pipeline.audit import columns, tables
 from seriatim_models.pipeline.audit.findings import RunStatistics, annotated
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.stream import run_columns, run_state
-from seriatim_models.pipeline.stream.run_columns import RunColumns
+from seriatim_models.pipeline.stream.run_columns import RunColumns, undelivered
 from seriatim_models.pipeline.stream.run_state import ArrivedFile, RunState
 from seriatim_models.properties.base import Finding, Verdict
 from seriatim_models.properties.blackbox import BLACKBOX
+from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 from seriatim_workshop.crosscheck import columnar
 
@@ -339,9 +342,33 @@ def test_rejects_a_run_of_which_a_chunk_file_is_missing(tmp_path: Path) -> None:
         state.take(parts[1:], FINAL, 0, True)
 
 
+SOME = st.builds(
+    Event,
+    i=st.just(0),
+    ev=st.sampled_from(["publish", "publish", "deliver", "get", "return", "expire", "delete", "purge", "ack"]),
+    ph=st.sampled_from(["", "invoke", "ok", "fail", "info"]),
+    op=st.none() | st.just(1),
+    m=st.sampled_from(["", "a", "b", "c"]),
+    q=st.sampled_from(["", "q", "r"]),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(events=st.lists(SOME, max_size=20), cut=st.integers(0, 20))
+def test_what_was_not_delivered_is_the_same_by_columns_and_by_rows(
+    events: list[Event], cut: int
+) -> None:
+    rows, waiting = RunState("r", BLACKBOX), dict[str, str]()
+    for event in events:
+        rows._wait(event)
+    for part in (events[:cut], events[cut:]):
+        waiting = undelivered(waiting, EventBatch(table.batch(part)))
+    assert waiting == rows._waiting
+
+
 def test_indices_that_rise_are_added_as_ranges() -> None:
     one, each = Indices(), Indices()
-    for some in ([3, 4, 5], [6], [], [9, 11, 12]):
+    for some in ([3, 4, 5], [6], [], [9, 11, 12], [20, 21, 23, 25, 26, 27]):
         one.extend(some)
         for i in some:
             each.append(i)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 import msgspec
 
@@ -30,11 +31,14 @@ class Indices(msgspec.Struct):
             self._lo.append(i)
             self._hi.append(i)
 
-    def extend(self, some: list[int]) -> None:
+    def extend(self, some: Sequence[int]) -> None:
         """Add indices above `last`, that rise."""
-        begin = 0
-        for end in range(1, len(some) + 1):
-            if end == len(some) or some[end] != some[end - 1] + 1:
-                self.append(int(some[begin]))
-                self._hi[-1] = int(some[end - 1])
-                begin = end
+        if not some:
+            return
+        if some[-1] - some[0] == len(some) - 1:  # without a gap, since they rise
+            self.append(some[0])
+            self._hi[-1] = some[-1]
+            return
+        half = len(some) // 2
+        self.extend(some[:half])
+        self.extend(some[half:])

@@ -15,6 +15,7 @@ events in the chunk files. Of updates of few events each the chunk files are joi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 
 import msgspec
@@ -287,12 +288,12 @@ class _Groups:
         self._checks = GroupChecks(properties, field)
         self._rows = _IrregularFolds(history, field)
 
-    def take(self, batch: EventBatch, plain: EventBatch, ended: int | None) -> None:
-        """Add the next events: with codes for what repeats, and without. The run ends at `ended` so far."""
+    def take(self, batch: EventBatch, ended: int | None) -> None:
+        """Add the next events. The run ends at `ended` so far."""
         self._checks.take(batch)
         if self._history.too_often:
             self._checks.give_up()
-        self._rows.take(plain, self._checks.left(ended), self._properties)
+        self._rows.take(batch, self._checks.left(ended), self._properties)
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings, several of some properties, by number of the property."""
@@ -354,34 +355,28 @@ class RunColumns:
         self._whole_numbers = list(of.get("run", {}))
         self._whole = RowsLeft(None, of.get("run", {}))
 
-    def keep(self, held: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    def keep(self, held: Mapping[str, pa.Array]) -> EventBatch:
         """Write down the next completed events, columns of the schema's types; returns them with their places."""
         placed = columns.placed(dict(held), self.history.n)
         self.history.add(placed)
         found.count(self.statistics, columns.kinds(dict(held)), GAP)
-        return pa.RecordBatch.from_pydict(
-            {name: of for name, of in placed.items() if of.null_count < len(of)}
-        )
+        some = {name: of for name, of in placed.items() if of.null_count < len(of)}
+        return EventBatch(pa.RecordBatch.from_pydict(some))
 
-    def take(self, plain: pa.RecordBatch) -> bool:
+    def take(self, batch: EventBatch) -> bool:
         """Judge the events that were written down last. If that is not worth it, returns False; then use only `keep`
         and `events` afterwards.
         """
-        held = {
-            name: of.dictionary_encode() if name in table.CODED else of
-            for name, of in zip(plain.schema.names, plain.columns, strict=True)
-        }
-        batch, rows = EventBatch(pa.RecordBatch.from_pydict(held)), EventBatch(plain)
-        if "t" in plain.schema.names:
-            latest = pc.max(plain["t"]).as_py()
+        if "t" in batch.arrow.schema.names:
+            latest = pc.max(batch.arrow["t"]).as_py()
             self.ended = latest if self.ended is None else max(self.ended, latest)
         self.measures.add(batch)
         if not self._messages.take(batch):
             return False
         for group in self._groups:
-            group.take(batch, rows, self.ended)
+            group.take(batch, self.ended)
         if self._whole.properties:
-            fold_rows(rows, [self._whole], "q")
+            fold_rows(batch, [self._whole], "q")
         return True
 
     def findings(self) -> list[Finding]:
@@ -438,24 +433,37 @@ class RunColumns:
         ]
 
 
+_OFFERED, _DONE, _EMPTIED = 1, 2, 3
+"""What events say of waiting messages: published; delivered, refused or gone; and that a queue has none any more."""
+
+
 def undelivered(waiting: dict[str, str], batch: EventBatch) -> dict[str, str]:
     """The messages that are not delivered yet after the next events, with their queues; `waiting` are those before."""
-    ev, ph = batch.coded("ev"), batch.coded("ph")
-    began = ph.among("", "invoke") | (ph.among("ok") & ~batch.present("op"))
-    publish = ev.among("publish")
-    taken = ev.among(*ACQUIRES) & ~ph.among("invoke", "fail")
+    ev, ph = batch.words("ev"), batch.words("ph")
+    began = ph("", "invoke") | (ph("ok") & ~batch.present("op"))
+    taken = ev(*ACQUIRES) & batch.some("m") & ~ph("invoke", "fail")
     what = np.zeros(len(batch), np.int8)
-    what[publish & began] = 1
-    what[(publish & ph.among("fail")) | taken | ev.among("return", "expire")] = 2
-    what[ev.among("delete", "purge")] = 3
-    at = np.flatnonzero(what)
-    chosen = pa.array(at)
-    messages, queues = (table.values(batch.column(name).take(chosen)) for name in ("m", "q"))
-    for kind, m, q in zip(what[at].tolist(), messages, queues, strict=True):
-        if kind == 1:
-            waiting[m or ""] = q or ""
-        elif kind == 2:
-            waiting.pop(m or "", None)
-        else:
-            waiting = {name: of for name, of in waiting.items() if of != (q or "")}
+    what[ev("publish") & began] = _OFFERED
+    what[(ev("publish") & ph("fail")) | taken | ev("return", "expire")] = _DONE
+    what[ev("delete", "purge")] = _EMPTIED
+    m = pc.fill_null(batch.column("m").cast(pa.string()), "").dictionary_encode()
+    codes, names = np.asarray(m.indices).astype(np.int64), m.dictionary
+    queue = batch.coded("q")
+    begin = 0
+    for end in (*np.flatnonzero(what == _EMPTIED).tolist(), len(batch)):
+        # Of each message the last event decides.
+        at = begin + np.flatnonzero(what[begin:end])
+        last = np.full(len(names), -1, np.int64)
+        last[codes[at]] = at
+        known = pc.fill_null(pc.index_in(pa.array(list(waiting), pa.string()), names), -1)
+        stays = np.append(last, -1)[np.asarray(known)] < 0
+        waiting = dict(compress(waiting.items(), stays.tolist()))
+        fresh = last[last >= 0]
+        fresh = fresh[what[fresh] == _OFFERED]
+        texts = names.take(pa.array(codes[fresh])).to_pylist()
+        waiting |= zip(texts, queue.at(fresh).texts(), strict=True)
+        if end < len(batch):
+            emptied = queue.values[queue.codes[end]]
+            waiting = {name: q for name, q in waiting.items() if q != emptied}
+        begin = end + 1
     return waiting

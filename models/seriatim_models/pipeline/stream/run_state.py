@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -310,7 +311,7 @@ class RunState:
     ) -> None:
         """Note what reading these rows one by one would leave behind."""
         seen = self._seen.setdefault(key, Indices())
-        seen.extend(rows["i"].to_pylist())
+        seen.extend(np.asarray(rows["i"]).tolist())
         carry.begun[key], carry.in_gap = None, False
         (carry.last[self.run],) = table.events(rows.slice(len(rows) - 1))
         if head.clk:
@@ -326,11 +327,11 @@ class RunState:
             for begin in range(0, len(batch), BATCH):
                 self._judge(self.run, list(table.events(batch.slice(begin, BATCH))))
             return batch
-        plain = self._columns.keep(held)
-        self._waiting = undelivered(self._waiting, EventBatch(plain))
-        if not self._columns.take(plain):
+        kept = self._columns.keep(held)
+        self._waiting = undelivered(self._waiting, kept)
+        if not self._columns.take(kept):
             self._leave_columns(self._columns)
-        return plain
+        return kept.arrow
 
     def _leave_columns(self, left: RunColumns) -> None:
         """Go on row by row, with all events from the beginning."""
