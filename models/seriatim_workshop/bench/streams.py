@@ -22,23 +22,28 @@ US = "seriatim, Spark"
 FILES = 12
 OPERATIONS = 1000
 """In each file; two events each."""
+RUNS = 4
+EACH = 500_000
+"""Runs that recorders completed, as Parquet, and the events of each."""
 PATIENCE = 180.0
 """Seconds after which a verdict that has not come is a fault."""
 
 NOTES = [
     f"{FILES} histories of {2 * OPERATIONS:,} events, in each of which two values come out in each other's place.",
     "latency: one file a second is put into the folder; from then until its violation is reported (median).",
-    "backlog: all files are there when the stream begins; from its first batch to its last. The session is warm.",
+    f"whole: {RUNS} runs of {EACH:,} generated events of a right broker, completed, as Parquet; judged by columns.",
+    "backlog and whole: all files are there before the stream; from its first batch to its last. The session is warm.",
 ]
 
 Report = Callable[[str], None]
 
 
 class Timing(msgspec.Struct):
-    """One round: seconds until a verdict, seconds for the backlog, and peak memory in bytes."""
+    """One round: seconds until a verdict, for the backlog and for the whole runs, and peak memory in bytes."""
 
     latency: float
     backlog: float
+    whole: float
     memory: int
 
 
@@ -56,6 +61,14 @@ def write(folder: Path) -> list[Path]:
     return made
 
 
+def write_whole(folder: Path) -> None:
+    """The runs that recorders completed."""
+    from seriatim_models.pipeline.synthetic.generate import generate
+
+    for n in range(RUNS):
+        generate(folder / f"g{n}", EACH, queues=200, kinds=(), seed=n, run=f"g{n}")
+
+
 def timed() -> Timing:
     """One round, in this process."""
     from seriatim_models.pipeline.session import session
@@ -63,6 +76,13 @@ def timed() -> Timing:
     from seriatim_models.properties.blackbox import BLACKBOX
 
     spark = session()
+
+    def of_all(files: Path, out: str) -> float:
+        """Seconds for files that are there."""
+        begun = time.perf_counter()
+        Stream(spark, files, files.with_name(out), BLACKBOX).run(once=True)
+        return time.perf_counter() - begun
+
     with tempfile.TemporaryDirectory(prefix="seriatim-bench-") as name:
         top = Path(name)
         for folder in ("made", "backlog", "growing"):
@@ -70,10 +90,13 @@ def timed() -> Timing:
         files = write(top / "made")
         for file in files:
             (top / "backlog" / file.name).write_bytes(file.read_bytes())
-        Stream(spark, top / "backlog", top / "warm", BLACKBOX).run(once=True)
-        begun = time.perf_counter()
-        Stream(spark, top / "backlog", top / "out-backlog", BLACKBOX).run(once=True)
-        backlog = time.perf_counter() - begun
+        of_all(top / "backlog", "warm")
+        backlog = of_all(top / "backlog", "out-backlog")
+        write_whole(top / "generated")
+        (top / "whole").mkdir()
+        for file in (top / "generated").glob("*/*.parquet"):
+            file.rename(top / "whole" / f"{file.parent.name}-{file.name}")
+        whole = of_all(top / "whole", "out-whole")
 
         came: dict[str, float] = {}
         reported: dict[str, float] = {}
@@ -97,7 +120,8 @@ def timed() -> Timing:
         thread.join()
     if missing := set(came) - set(reported):
         raise AssertionError(f"no verdict in {PATIENCE:.0f} s on {', '.join(sorted(missing))}")
-    return Timing(median(reported[r] - came[r] for r in came), backlog, peak_memory())
+    latency = median(reported[r] - came[r] for r in came)
+    return Timing(latency, backlog, whole, peak_memory())
 
 
 def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measured:
@@ -105,6 +129,9 @@ def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measur
     events = 2 * OPERATIONS * FILES
     latency = BenchRow(task="latency", who=US, verdict="ok")
     backlog = BenchRow(task=f"backlog of {events:,} events", who=US, verdict="ok", unit="events")
+    whole = BenchRow(
+        task=f"whole runs, {RUNS * EACH:,} events", who=US, verdict="ok", unit="events"
+    )
     for n in range(rounds):
         report(f"round {n + 1} of {rounds}")
         timing = msgspec.json.decode(
@@ -114,12 +141,14 @@ def measure(rounds: int, seconds: float, report: Report, largest: int) -> Measur
         backlog.seconds.append(timing.backlog)
         backlog.rate.append(events / timing.backlog)
         backlog.memory.append(timing.memory)
+        whole.seconds.append(timing.whole)
+        whole.rate.append(RUNS * EACH / timing.whole)
     return Measured(
         part=PART,
         title="A stream of growing recordings",
         command="make bench ARGS=stream",
         rounds=rounds,
-        rows=[latency, backlog],
+        rows=[latency, backlog, whole],
         versions={},
         notes=NOTES,
         us=US,

@@ -248,8 +248,9 @@ class _ArrayPass:
         handed = np.array([len(q.early) for q in self.queues])
         asked = asked[handed[of[asked]] > 0]
         texts = self.names.take(pa.array(key[asked] % self.n_names)).to_pylist()
-        of_queue = (self.queues[k] for k in of[asked].tolist())
-        there = [m in q.early for q, m in zip(of_queue, texts, strict=True)]
+        there: list[bool] = []
+        for k, n in enumerate(np.bincount(of[asked]).tolist()):  # they are sorted by queue
+            there += map(self.queues[k].early.__contains__, texts[len(there) : len(there) + n])
         known[asked] = there
         sent = ~real | (kind == SENT)
         odd = answered & ((before(answered) > 0) | unread[begin] | (~known & (before(sent) == 0)))
