@@ -21,8 +21,8 @@ def ordered(held: dict[K, V]) -> OrderedDict[K, V]:
 def forget_oldest(held: dict[K, V]) -> K:
     """Remove the key that was put in first, and return it. Raises `KeyError` if there is none."""
     assert isinstance(held, OrderedDict), "see `ForgetsOldest.bounded`"
-    ordered_dict: OrderedDict[K, V] = held
-    return ordered_dict.popitem(last=False)[0]
+    found: tuple[K, V] = held.popitem(False)
+    return found[0]
 
 
 class ForgetsOldest:

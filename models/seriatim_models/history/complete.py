@@ -106,13 +106,16 @@ def _left_out(event: Event, implied: dict[str, Any]) -> dict[str, Any]:
     """
     left = {}
     for name, value in implied.items():
-        if value is not None:
-            held = getattr(event, name)
-            changes = name in ("args", "proc") or (
-                name == "attempt" and held is not None and value > held
-            )
-            if held is None or held == "" or changes:
-                left[name] = value
+        if value is None:
+            continue
+        held = getattr(event, name)
+        if (
+            held is None
+            or held == ""
+            or name in ("args", "proc")
+            or (name == "attempt" and value > held)
+        ):
+            left[name] = value
     return left
 
 
@@ -297,7 +300,7 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _named(self, event: Event) -> Event:
         """The event with what it says in other fields: its connection, what it settles, and its number."""
-        mine = event.ch is not None and not event.conn and event.lvl in ("", "api")
+        mine = not event.conn and event.ch is not None and event.lvl in ("", "api")
         if mine and event.rec and not self._lost:
             event = msgspec.structs.replace(event, conn=event.rec)
         if event.ev in SETTLES:
@@ -367,15 +370,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _implied(self, event: Event, gen: int, channel: KnownChannel) -> dict[str, object]:
         new: dict[str, object]
-        if (
-            self._no_tags
-            or not channel.used
-            or event.ev not in _TRAFFIC
-            or event.ch == 0
-            or event.dtag == 0
-        ):
-            self._look_for_ids(event, channel)
         ev = event.ev
+        given = ev == "deliver" and not (channel.used and event.ch and event.dtag != 0)
+        if self._no_tags or given or ev not in _TRAFFIC:
+            self._look_for_ids(event, channel)
         if ev == "publish":
             new = self._publish(event, gen, channel)
         elif ev == "deliver" and event.m:
@@ -770,12 +768,14 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 limiter = channel.limiters.get(number or 0)
                 if limiter:
                     limiter.settle(event.t)
-        about = [(m, q) for m, q, _ in settled]
-        new = self._settled(event, about or [(m, event.q) for m in event.ms or ()])
-        if about:
+        if settled:
+            about = [(m, q) for m, q, _ in settled]
+            new = self._settled(event, about)
             new["ms"] = [m for m, _ in about]
             if len(about) == 1 or len({q for _, q in about}) == 1:
                 new["q"] = about[0][1]
+        else:
+            new = self._settled(event, [(m, event.q) for m in event.ms or ()])
         if event.ph == "invoke":
             channel.sent[event.ev, event.op, event.dtag] = new
             if len(channel.sent) > SENT_KEPT:
