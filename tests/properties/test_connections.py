@@ -228,3 +228,11 @@ def test_more_without_an_answer_than_are_kept(monkeypatch: pytest.MonkeyPatch, c
         of = [] if answered is None else [Event(i=9, ph="ok", m=str(answered), **p)]
         assert cleared([*sent, *of], [cut]).irregular() == irregular
         compare([*sent, *of], [cut])
+
+
+def test_a_state_whose_channels_are_of_other_connections_is_refused() -> None:
+    """A stream's state may have been written by anybody."""
+    state = cleared([Event(i=0, ev="ch_open", conn="c", ch=1, t=0)]).state()
+    state.conns = ["another"]
+    with pytest.raises(KeyError, match="c"):
+        RegularConnections(CHECKED).restore(state)

@@ -71,8 +71,8 @@ def test_only_values_that_occur_are_numbered(events: list[Event]) -> None:
     names: Names[str] = Names()
     numbers = batch.coded("conn").at(some).numbers(names)
     wanted = [e.conn for e in events if e.ev == "publish"]
-    assert [list(names.code)[k] for k in numbers.tolist()] == wanted
-    assert names.code.keys() == {*wanted}
+    assert [list(names)[k] for k in numbers.tolist()] == wanted
+    assert names.keys() == {*wanted}
 
 
 def test_what_is_known_of_a_batch_cannot_be_written_into() -> None:

@@ -570,7 +570,7 @@ def same_rows(events: list[Event]) -> None:
         for name, a, b in pairs:
             if name == "by":  # numbers, in an order of their own
                 a, b = (
-                    np.array([*map(str, table.code), ""])[rows.by] if len(table.code) else rows.by
+                    np.array([*map(str, table), ""])[rows.by] if len(table) else rows.by
                     for table, rows in ((mine, given.rows), (names, wanted.rows))
                 )
                 acts = (wanted.rows.kind >= 4) & (wanted.rows.kind <= 6)

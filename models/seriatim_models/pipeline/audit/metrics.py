@@ -422,8 +422,8 @@ class _Rows:
         texts = zip(*(["" if v is None else v for v in each.at(some).texts()] for each in of), strict=True)  # fmt: skip
         form = "{}/{}#{} {}" if consumer else "{}/{}#{}"
         names: Names[str] = Names()
-        numbers = names.each([form.format(*by) for by in texts])
-        return Coded(np.array(numbers, np.int64)[code], list(names.code))
+        numbers = [names[form.format(*by)] for by in texts]
+        return Coded(np.array(numbers, np.int64)[code], list(names))
 
     def consumers(self) -> Iterator[tuple[str, str, str, int]]:
         """Notifications and deliveries: what, to whom, from which queue, when."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -121,26 +121,17 @@ def stable_order(keys: npt.NDArray[Any]) -> Ints:
 N = TypeVar("N", bound=Hashable)
 
 
-class Names(Generic[N]):
-    """Numbers for names."""
-
-    def __init__(self) -> None:
-        self.code: dict[N, int] = {}
+class Names(dict[N, int]):
+    """Numbers for names, given out when a name is first asked for."""
 
     @staticmethod
     def of(names: Iterable[N]) -> Names[N]:
         """Return the table of names in the order in which they were first seen."""
-        found: Names[N] = Names()
-        found.code = {name: number for number, name in enumerate(names)}
-        return found
+        return Names({name: number for number, name in enumerate(names)})
 
-    def __call__(self, name: N) -> int:
-        return self.code.setdefault(name, len(self.code))
-
-    def each(self, names: Sequence[N]) -> list[int]:
-        """Return the number of each name."""
-        known = map(self.code.get, names)  # nearly all are
-        return [self(name) if k is None else k for name, k in zip(names, known, strict=True)]
+    def __missing__(self, name: N) -> int:
+        number = self[name] = len(self)
+        return number
 
 
 _level, _time = attrgetter("lvl"), attrgetter("t")
@@ -168,7 +159,7 @@ class Columns:
     def feed(self, events: Sequence[Event]) -> None:  # noqa: C901, PLR0912  # one loop, since calls cost here
         """Add completed events, which follow those before."""
         acquired, published = self.acquisitions.add, self.publishes.add
-        streams, lines, queues, keys = self.streams, self.lines, self.queues, self.keys.code
+        streams, lines, queues, keys = self.streams, self.lines, self.queues, self.keys
         if not EXACT.isdisjoint(map(_level, events)) or None in map(_time, events):
             self.irregular = self.irregular or "recorded inside, or without times"
         for pos, e in enumerate(events, self.n):
@@ -176,19 +167,19 @@ class Columns:
             if ev in ACQUIRES:
                 self._check_fields(e)
                 if acquires(e):
-                    by = self.holders(holder(e))
+                    by = self.holders[holder(e)]
                     known = e.pseq is not None and bool(e.pub)
-                    stream = streams((e.q, e.pub)) if known else -1
+                    stream = streams[e.q, e.pub] if known else -1
                     line = -1
                     fresh = first(e)
                     if fresh is None or not known or to_nobody(e):
                         self.clipped += fresh is not False
                     elif fresh:
-                        line = lines((stream, way(e), by, e.ctag if by_consumer(e) else ""))
-                    key = keys.setdefault((e.q, e.m), len(keys))
+                        line = lines[stream, way(e), by, e.ctag if by_consumer(e) else ""]
+                    key = keys[e.q, e.m]
                     self._met.add(key)
                     acquired((
-                        pos, key, queues(e.q), e.t or 0,
+                        pos, key, queues[e.q], e.t or 0,
                         UNKNOWN if e.t_lo is None else e.t_lo, stream,
                         e.pseq if e.pseq is not None else UNKNOWN, line,
                         -1 if fresh is None else int(not fresh),
@@ -204,9 +195,9 @@ class Columns:
                 self._check_fields(e)
                 known = e.pseq is not None and bool(e.pub)
                 published((
-                    pos, keys.setdefault((e.q, e.m), len(keys)), e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo,
-                    int(e.ph == "ok"), streams((e.q, e.pub)) if known else -1,
-                    e.pseq if e.pseq is not None else UNKNOWN, queues(e.q), int(e.ph == "fail"),
+                    pos, keys[e.q, e.m], e.t or 0, (e.t or 0) if e.t_lo is None else e.t_lo,
+                    int(e.ph == "ok"), streams[e.q, e.pub] if known else -1,
+                    e.pseq if e.pseq is not None else UNKNOWN, queues[e.q], int(e.ph == "fail"),
                 ))  # fmt: skip
             elif ev in (GAP, "return", "expire", "recover", "purge", "delete"):
                 self.irregular = self.irregular or f"a {ev}"

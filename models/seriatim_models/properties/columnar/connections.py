@@ -295,7 +295,7 @@ class RegularConnections:
             above=batch.among("lvl", "", "api")[of],
             autoack=batch.flags("autoack", False)[of],
             held=_NOTHING_HELD,
-            channels=len(self.holders.code),
+            channels=len(self.holders),
         )
         return rows._replace(held=self._held(rows))
 
@@ -374,14 +374,14 @@ class RegularConnections:
 
     def _grow(self) -> None:
         """Make room for holders and connections that are new."""
-        names = list(self.holders.code)[len(self._conn_of) :]
+        names = list(self.holders)[len(self._conn_of) :]
         self._conn_of = np.append(
-            self._conn_of, np.array([self._conns(h.conn) for h in names], np.int64)
+            self._conn_of, np.array([self._conns[h.conn] for h in names], np.int64)
         )
         self._used = np.append(self._used, np.zeros(len(names), np.bool_))
         more = np.zeros(len(names), np.int64)
         self._through, self._given = np.append(self._through, more), np.append(self._given, more)
-        conns = len(self._conns.code) - len(self._wrong)
+        conns = len(self._conns) - len(self._wrong)
         self._wrong = np.append(self._wrong, np.zeros(conns, np.bool_))
         for n, cases in self._cases.items():
             self._cases[n] = np.concatenate([cases, np.zeros((2, conns), np.int64)], axis=1)
@@ -389,8 +389,8 @@ class RegularConnections:
     def state(self) -> ConnectionsState:
         """What is kept of the run so far."""
         return ConnectionsState(
-            list(self.holders.code),
-            list(self._conns.code),
+            list(self.holders),
+            list(self._conns),
             self._used.tobytes(),
             self._through.tobytes(),
             self._given.tobytes(),
@@ -404,7 +404,10 @@ class RegularConnections:
     def restore(self, state: ConnectionsState) -> None:
         """Go on where another one was that had this state."""
         self.holders, self._conns = Names.of(state.holders), Names.of(state.conns)
-        of = [self._conns.code[holder.conn] for holder in state.holders]
+        known = dict(
+            self._conns
+        )  # a name that is not there is a fault of the state, and gets no number
+        of = [known[holder.conn] for holder in state.holders]
         self._conn_of = np.array(of, np.int64)
         self._used = array_of(state.used, np.bool_)
         self._through = array_of(state.through, np.int64)
@@ -423,7 +426,7 @@ class RegularConnections:
         """The connections that are left to the row-based forms; None for all."""
         if self.lost:
             return None
-        return {name for name, k in self._conns.code.items() if self._wrong[k]}
+        return {name for name, k in self._conns.items() if self._wrong[k]}
 
     def finish(self, ended: int | None) -> ClearedQueues | None:
         """What is cleared: all connections but the irregular ones, and their cases; None if nothing is."""

@@ -58,7 +58,7 @@ class Coded(NamedTuple):
         """Return the number of each row's value; a value without a row is given none."""
         of_value = np.full(len(self.values), -1, np.int64)
         there = distinct(self.codes)
-        of_value[there] = names.each([self.values[k] for k in there.tolist()])
+        of_value[there] = [names[self.values[k]] for k in there.tolist()]
         found: Ints = of_value[self.codes]
         return found
 

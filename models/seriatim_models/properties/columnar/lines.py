@@ -71,7 +71,7 @@ class RegularLines:
             self.lost = True
             return
         queue = q.numbers(self._queues)
-        more = len(self._queues.code) - len(self._irregular)
+        more = len(self._queues) - len(self._irregular)
         self._irregular = np.append(self._irregular, np.zeros(more, np.bool_))
         self._counts = np.concatenate([self._counts, np.zeros((2, more), np.int64)], axis=1)
         number, numbered = batch.ints("pseq", -1), batch.present("pseq")
@@ -110,7 +110,7 @@ class RegularLines:
             strict=True,
         )
         known = len(self._last)
-        numbers = np.array([self._lines(key) for key in of], np.int64)
+        numbers = np.array([self._lines[key] for key in of], np.int64)
         new = numbers >= known
         self._last = np.append(self._last, np.full(np.count_nonzero(new), -1, np.int64))
         self._counts[0] += np.bincount(queue, minlength=len(self._irregular))
@@ -124,9 +124,9 @@ class RegularLines:
     def state(self) -> LinesState:
         """What is kept of the run so far."""
         return LinesState(
-            list(self._queues.code),
-            list(self._holders.code),
-            list(self._lines.code),
+            list(self._queues),
+            list(self._holders),
+            list(self._lines),
             self._last.tobytes(),
             self._irregular.tobytes(),
             self._counts.tobytes(),
@@ -147,5 +147,5 @@ class RegularLines:
         if self.lost:
             return None
         tested, untestable = self._counts[:, ~self._irregular].sum(axis=1).tolist()
-        irregular = {q for q, k in self._queues.code.items() if self._irregular[k]}
+        irregular = {q for q, k in self._queues.items() if self._irregular[k]}
         return ClearedQueues(irregular, {FirstDeliveryOrder.id: Counts(tested, untestable)})

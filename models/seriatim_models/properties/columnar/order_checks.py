@@ -47,7 +47,7 @@ def strict_order(c: Columns) -> Finding | None:
         return None
     begun, confirmed = bounds
     tested = 0
-    for queue in range(len(c.queues.code)):
+    for queue in range(len(c.queues)):
         cases = _strict_order_of_queue(
             c, np.flatnonzero(a["queue"] == queue), begun=begun, confirmed=confirmed
         )
@@ -61,9 +61,9 @@ def _publish_bounds(c: Columns) -> tuple[Ints, Ints] | None:
     """By message: when its publish began at the earliest, and when it was confirmed; None if that is not regular."""
     a, p = c.acquisitions, c.publishes
     # One element a message: the place of its publish, and the two bounds.
-    born = np.full(len(c.keys.code), FAR, dtype=np.int64)
-    begun = np.full(len(c.keys.code), UNKNOWN, dtype=np.int64)
-    confirmed = np.full(len(c.keys.code), FAR, dtype=np.int64)
+    born = np.full(len(c.keys), FAR, dtype=np.int64)
+    begun = np.full(len(c.keys), UNKNOWN, dtype=np.int64)
+    confirmed = np.full(len(c.keys), FAR, dtype=np.int64)
     accepted = p["refused"] == 0
     invoke = np.flatnonzero(accepted & (p["ok"] == 0))
     if len(np.unique(p["key"][invoke])) != len(invoke):
@@ -78,7 +78,7 @@ def _publish_bounds(c: Columns) -> tuple[Ints, Ints] | None:
     if (born[a["key"]] > a["pos"]).any():
         return None  # acquired before it was sent
     for name in ("stream", "number"):
-        sent = np.full(len(c.keys.code), UNKNOWN, dtype=np.int64)
+        sent = np.full(len(c.keys), UNKNOWN, dtype=np.int64)
         sent[p["key"][invoke]] = p[name][invoke]
         if (sent[a["key"]] != a[name]).any():
             return None  # of another publish of its name

@@ -376,7 +376,7 @@ class Prefilter:
             elif event.ph in ("fail", "info") and not event.ms:
                 self.voids = True
         begin = len(self._end)
-        fresh = list(islice(self.holders.code, begin, None))
+        fresh = list(islice(self.holders, begin, None))
         self._end = np.append(self._end, np.full(len(fresh), FAR, np.int64))
         for number, name in enumerate(fresh, begin):
             self._of_connection[connection(name)].append(number)
@@ -385,7 +385,7 @@ class Prefilter:
                     self._end[number] = min(self._end[number], ends[ended].pos)
         for name in islice(ends, known, None):
             numbers = self._of_connection.get(name, [])
-            lone = self.holders.code.get(name)
+            lone = self.holders.get(name)
             at = np.array(numbers if lone is None else [*numbers, lone], np.int64)
             self._end[at] = np.minimum(self._end[at], ends[name].pos)
 
@@ -528,7 +528,7 @@ class Prefilter:
     def state(self) -> PrefilterState:
         """What is kept of the run so far."""
         return PrefilterState(
-            list(self.holders.code),
+            list(self.holders),
             self._kept,
             self._opens.state(),
             self._finished.state(),

@@ -332,7 +332,7 @@ class RegularQueues:
 
     def state(self) -> QueuesState:
         """What is kept of the run so far."""
-        names = list(self._holders.code), list(self._tags.code), list(self._pubs.code)
+        names = list(self._holders), list(self._tags), list(self._pubs)
         return QueuesState(self._queues, *names, self._qos, self._given, self._end, self.lost)
 
     def restore(self, state: QueuesState) -> None:

@@ -254,10 +254,10 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
         if event.redelivered and event.lvl in EXACT:
             flag = SURELY
         if ev in SETTLES:
-            who = holders(holder(event))
+            who = holders[holder(event)]
             found += [(place, kind, m, q, who, flag) for m in event.ms or ()]
             continue
-        who = holders(holder(event)) if kind == ACQUIRED else 0
+        who = holders[holder(event)] if kind == ACQUIRED else 0
         found.append((place, kind, event.m, q, who, flag))
         if kind == ACQUIRED and event.autoack:
             found.append((place, SETTLED, event.m, q, who, flag))
@@ -265,7 +265,7 @@ def rows_of_events(placed: Iterable[tuple[int, Event]], holders: Names[Holder]) 
     vocabulary = {q: k for k, q in enumerate(dict.fromkeys(names))}
     first, second = text_hashes(messages)
     of_queue = text_hashes(list(vocabulary))[0]
-    codes = np.fromiter((vocabulary[q] for q in names), np.int64, len(names))
+    codes = np.fromiter(map(vocabulary.__getitem__, names), np.int64, len(names))
     rows = Rows(
         np.array(n, np.int64),
         np.array(kinds, np.int8),
