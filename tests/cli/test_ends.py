@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from seriatim_models.child_process import processes
 from seriatim_models.cli.running import checked_output
-from seriatim_models.explorer.search.child_process import processes
 
 DATA = Path(__file__).parent.parent / "data"
 COMMAND = [sys.executable, "-c", "from seriatim_models.cli import main; main()"]

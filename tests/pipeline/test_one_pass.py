@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seriatim_models.explorer.search.child_process import processes
+from seriatim_models.child_process import processes
 from seriatim_models.history import Event, Header, table, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import audit_paths

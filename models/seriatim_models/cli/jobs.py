@@ -131,7 +131,7 @@ def _one_by_one(
 def _together(
     jobs: Sequence[Searches], work: ProgressDisplay, side_by_side: int, split_into: int
 ) -> list[ProgramRun]:
-    from seriatim_models.explorer.search.child_process import processes
+    from seriatim_models.child_process import processes
 
     done: dict[int, ProgramRun] = {}
     messages: SimpleQueue[tuple[int, str]] = multiprocessing.get_context("spawn").SimpleQueue()

@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from seriatim_models.explorer.search.child_process import processes
+from seriatim_models.child_process import processes
 from seriatim_models.matrix.cells import Mode, pairs
 from seriatim_models.matrix.states import SystemState, edge_problem, explore_states
 from seriatim_models.matrix.systems import SYSTEMS

@@ -21,7 +21,7 @@ import msgspec
 
 import seriatim
 import seriatim_models
-from seriatim_models.explorer.search.child_process import processes
+from seriatim_models.child_process import processes
 from seriatim_models.files import decoded, read_whole, sealed, unsealed
 from seriatim_models.matrix.cells import CallPair, Mode, PairResult, run_pair
 from seriatim_models.matrix.scene import Invocation, MatrixSystem, Universe

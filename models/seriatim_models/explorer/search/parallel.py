@@ -31,11 +31,11 @@ from math import ceil
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
+from seriatim_models.child_process import end_with, leave_to_parent, shielded
 from seriatim_models.explorer.errors import ExplorerError, ModelBug
 from seriatim_models.explorer.model.guard import refused
 from seriatim_models.explorer.model.program import Limits
 from seriatim_models.explorer.model.watchdog import watched
-from seriatim_models.explorer.search.child_process import end_with, leave_to_parent, shielded
 from seriatim_models.explorer.search.dpor import Branch, DporSearch, PathNode
 from seriatim_models.explorer.search.frontier import (
     add_counts,

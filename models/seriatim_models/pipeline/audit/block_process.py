@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from seriatim_models.explorer.search.child_process import end_with, leave_to_parent, shielded
+from seriatim_models.child_process import end_with, leave_to_parent, shielded
 from seriatim_models.pipeline.errors import PipelineError
 from seriatim_models.pipeline.garbage import rare_collections
 

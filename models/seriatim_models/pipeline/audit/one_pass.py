@@ -15,7 +15,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seriatim_models.explorer.search.child_process import processes
+from seriatim_models.child_process import processes
 from seriatim_models.files import fingerprint
 from seriatim_models.history import table
 from seriatim_models.history.event import GAP

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from seriatim_models.explorer.search.child_process import end_with
+from seriatim_models.child_process import end_with
 from seriatim_models.pipeline.campaign.items import ItemResult, SearchItem, Work
 
 POLL = 0.1  # seconds between looks whether to stop
