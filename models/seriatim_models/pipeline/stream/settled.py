@@ -238,12 +238,12 @@ def _commands(kept: _Kept) -> set[Command]:
 
 def _done(prop: LifecycleProperty, summary: Lifecycles) -> Iterator[tuple[str, _Kept]]:
     """The messages of which no event can come that does not name them, nor answer a command about them."""
-    births, lives = (Counter(key.m for key in of) for of in (summary.births, summary.lifecycles))
-    born_as = {key.m: key for key in summary.births}
+    births, lives = (Counter(m for _, m in of) for of in (summary.births, summary.lifecycles))
+    born_as = {m: (q, m) for q, m in summary.births}
     doubtful = {s.before.event.m for s in summary.suspects} | summary.unplaced.keys()
     before = summary.n - AGE
     for lived, steps in summary.lifecycles.items():
-        m = lived.m
+        _, m = lived
         if births[m] != 1 or lives[m] != 1 or m in doubtful or steps[-1].kind != SETTLED:
             continue
         birth = summary.births[born_as[m]]

@@ -18,7 +18,6 @@ from seriatim_models.properties.blackbox.channels import (
     Tracks,
 )
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, holder
-from seriatim_models.properties.blackbox.sessions import CallKind
 
 
 class Callbacks(msgspec.Struct):
@@ -204,12 +203,12 @@ class CallReply(ChannelProperty[Calls]):
         """Whether the other half of a connection's calls is never recorded: calls of a reply, or replies of calls."""
         shown = suspect.witness[0]
         halves = tally.kinds.begun if shown.ph == "ok" else tally.kinds.numbered
-        return CallKind(shown.conn, "rpc") not in halves
+        return (shown.conn, "rpc") not in halves
 
     def check_witness(self, witness: Sequence[Event]) -> Finding:
         """The finding on a witness alone: that calls and replies are recorded is taken from the run, not from it."""
         summary = self.combine(self.begin(), self.map(witness))
-        summary.tally.kinds.begun |= {CallKind(e.conn, "rpc") for e in witness}
+        summary.tally.kinds.begun |= {(e.conn, "rpc") for e in witness}
         summary.tally.kinds.numbered |= summary.tally.kinds.begun
         return self.finish(summary)
 

@@ -98,7 +98,7 @@ class CaseCounts(msgspec.Struct):
         """
         unseen = self.unbegun | self.kinds.quiet
         return any(
-            e.conn in unseen or ExpiredLease(conn, LifecycleKey(e.q, e.m)) in self.expired
+            e.conn in unseen or ExpiredLease(conn, (e.q, e.m)) in self.expired
             for e in suspect.witness
             for conn in {e.conn, ""}
         )

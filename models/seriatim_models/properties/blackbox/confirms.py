@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import msgspec
 
@@ -15,13 +15,8 @@ from seriatim_models.properties.blackbox.naming import (
     Holder,
 )
 
-
-class PublishKey(NamedTuple):
-    """A message as one recorder sends it to one queue."""
-
-    rec: str
-    q: str
-    m: str
+PublishKey = tuple[str, str, str]
+"""A message as one recorder sends it to one queue: recorder, queue, message."""
 
 
 class Publishes(msgspec.Struct, ForgetsOldest):
@@ -91,7 +86,7 @@ class AnsweredOnce(ChannelProperty[Publishes]):
         if event.ev == "ch_open":
             state.opened, state.whole = event, True
             return
-        key = PublishKey(event.rec, event.q, event.m)
+        key = event.rec, event.q, event.m
         if event.ph == "invoke":
             _, waiting = state.waiting.get(key, (event, 0))
             state.waiting[key] = event, waiting + 1

@@ -20,7 +20,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     SETTLED,
     Birth,
     Command,
-    LifecycleKey,
     LifecycleProperty,
     Lifecycles,
     RegularCounts,
@@ -371,11 +370,11 @@ class Conservation(LifecycleProperty):
         sent: dict[
             str, list[PlacedEvent]
         ] = {}  # of each message, to whatever queue, the first sent first
-        for key, birth in summary.births.items():
+        for (_, m), birth in summary.births.items():
             if birth.sent:
-                insort(sent.setdefault(key.m, []), birth.sent, key=lambda placed: placed.pos)
-        for key, steps in summary.lifecycles.items():
-            by_message.setdefault(key.m, []).append(steps)
+                insort(sent.setdefault(m, []), birth.sent, key=lambda placed: placed.pos)
+        for (_, m), steps in summary.lifecycles.items():
+            by_message.setdefault(m, []).append(steps)
             first = next((s for s in steps if s.kind == ACQUIRED), None)
             if first is None:
                 continue
@@ -387,8 +386,7 @@ class Conservation(LifecycleProperty):
             else:
                 tested += 1
         drained = {q for q in summary.traffic.looks if self.drained(summary, q)}
-        for key, birth in summary.births.items():
-            m = key.m
+        for (_, m), birth in summary.births.items():
             if birth.confirmed is None or birth.refused is not None:
                 continue
             found = self._lost(summary, birth, by_message.get(m, []), m, drained)
@@ -644,7 +642,7 @@ class Conservation(LifecycleProperty):
         if acquired and not {q, ""}.isdisjoint(traffic.unseen | traffic.unknown):
             return True  # how often it was tried unseen nobody knows
         tried = [s.event.attempt or 0 for s in acquired]
-        return max((*tried, summary.again.get(LifecycleKey(q, m), 0) + 1)) >= LIMITS_FROM
+        return max((*tried, summary.again.get((q, m), 0) + 1)) >= LIMITS_FROM
 
     def _swept_unseen(self, summary: ConservationSummary, birth: Birth) -> bool:
         """Whether a command for all that its channel held may have ended a message that was on its way there."""
@@ -762,7 +760,7 @@ def _may_be_parked(traffic: Traffic, q: str, tails: Sequence[Sequence[Step]]) ->
 
 def _returned(summary: ConservationSummary, taken: Step, settled: Step) -> bool:
     """Whether a message may have left its holder otherwise, before it was settled."""
-    key = LifecycleKey(taken.event.q, taken.event.m)
+    key = taken.event.q, taken.event.m
     return (
         (taken.event.lvl not in EXACT and key in summary.expired)
         or any(not s.final for s in summary.swept(taken, settled.pos))

@@ -497,7 +497,8 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             name = held.pop(key, None)
             if name is None or event.lvl not in EXACT:
                 continue
-            mine = state.queues.get(key.q, {}).get(name)
+            q, _ = key
+            mine = state.queues.get(q, {}).get(name)
             if mine is not None:
                 mine.freed += 1
 
@@ -514,7 +515,7 @@ class ConsumerPriority(SequentialProperty[Ranks]):
             mine.freed += bool(event.autoack)
             if not event.autoack:
                 held = state.held.setdefault(holder(event), {})
-                key = LifecycleKey(event.q, event.m)
+                key = event.q, event.m
                 if (
                     key in held
                 ):  # two copies, of which settlements name the message alone: never surely ready

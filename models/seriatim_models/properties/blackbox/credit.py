@@ -16,7 +16,6 @@ from seriatim_models.properties.blackbox.channels import (
 from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
-    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.naming import Holder, holder, settler
@@ -68,9 +67,8 @@ class Prefetch(ChannelProperty[Outstanding]):
     def start_after_gap(self) -> Outstanding:
         return Outstanding(partial=True, swept=0)
 
-    def key(self, event: Event) -> Holder:
-        """A channel; without channels the connection, on which anybody may settle, or else the worker."""
-        return settler(event)
+    key = staticmethod(settler)
+    """A channel; without channels the connection, on which anybody may settle, or else the worker."""
 
     def step(self, state: Outstanding, event: Event, by: Holder, tally: CaseCounts) -> None:
         if event.ev in CALLS or event.ev == "get":
@@ -81,7 +79,7 @@ class Prefetch(ChannelProperty[Outstanding]):
             if answer_alone(event):
                 tally.unbegun.add(event.conn)
         elif event.ev == "expire":
-            key = LifecycleKey(event.q, event.m)
+            key = event.q, event.m
             state.open.pop(key, None)
             # Inside the broker its holder is known, unless several had copies.
             unknown = event.lvl not in EXACT or (bool(event.requeue) and not event.conn)
@@ -94,7 +92,7 @@ class Prefetch(ChannelProperty[Outstanding]):
                 state.partial and event.autoack is None
             )  # its consumer began where lines were lost
             if self._counts(state, event) and not unknown:
-                state.open[lifecycle_key(event)] = event
+                state.open[event.q, event.m] = event
             self._limit(state, event, by, tally)
 
     def _settle(self, state: Outstanding, event: Event) -> None:

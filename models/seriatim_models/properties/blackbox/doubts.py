@@ -28,8 +28,8 @@ from seriatim_models.properties.blackbox.sessions import (
 
 _SIGNS = ANSWERED | {"conn_drop", "ch_open"}
 """Events that begin or end a session, or show that it is there."""
-_TAKEN = _SIGNS | SETTLES | {"get"}
-"""What says anything here."""
+_TAKEN = _SIGNS | {"get"}
+"""What says anything here, besides settlements of workers that no channel has."""
 KEPT = 4096  # violations that wait; what comes later is left open
 
 
@@ -84,14 +84,14 @@ class Doubts(msgspec.Struct):
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
-        if event.ev in _TAKEN:
+        if event.ev in _TAKEN or (event.ch is None and event.ev in SETTLES):
             self._take(event)
         self.n += 1
 
     def _take(self, event: Event) -> None:
         if event.ev == "get" and not event.m:
             self.polls.setdefault(event.q, Polls()).add(self.n, event)
-        elif event.ev in SETTLES and event.ch is None and not event.conn:
+        elif event.ev in SETTLES and not event.conn:
             for doubt in self.waiting:
                 doubt.take(event)
         if event.ev in _SIGNS and event.q:

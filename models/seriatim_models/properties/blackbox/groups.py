@@ -113,7 +113,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             elif event.ev in SETTLES or event.ev == "recover":
                 self._let_go(state, event)
             elif event.ev == "expire":
-                self._expired(state, LifecycleKey(event.q, event.m))
+                self._expired(state, (event.q, event.m))
             elif acquires(event) and event.q in state.declared and event.key is not None:
                 self._acquired(state, event)
 
@@ -127,7 +127,7 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
         """A queue is deleted, and its groups with it."""
         state.declared.pop(event.q, None)
         for held in state.held.values():
-            for key in [k for k in held if k.q == event.q]:
+            for key in [k for k in held if k[0] == event.q]:
                 del held[key]
         over = event.ph == "ok" or event.lvl in EXACT
         state.deleted[event.q] = when(event) if over else NEVER
@@ -155,7 +155,8 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             held.pop(key, None)
 
     def _expired(self, state: GroupedQueues, key: LifecycleKey) -> None:
-        if key.q not in state.declared:
+        q, _ = key
+        if q not in state.declared:
             return
         for held in state.held.values():
             held.pop(key, None)
@@ -164,15 +165,15 @@ class OneConsumerOfGroup(SequentialProperty[GroupedQueues]):
             forget_oldest(state.expired)
 
     def _acquired(self, state: GroupedQueues, event: Event) -> None:
-        tally, mine, key = state.tally, consumer(event), LifecycleKey(event.q, event.m)
+        tally, mine, key = state.tally, consumer(event), (event.q, event.m)
         lo: Time = ALWAYS if event.t_lo is None else event.t_lo
         if event.lvl in EXACT:
             lo = when(event)
         others = [
             other
             for held in state.held.values()
-            for k, other in held.items()
-            if k.q == key.q and other.key == event.key and k.m != key.m
+            for (q, m), other in held.items()
+            if q == event.q and other.key == event.key and m != event.m
         ]
         for by, held in state.held.items():
             # Of two holders of one message neither is certain.

@@ -10,7 +10,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRED,
     SETTLED,
     Birth,
-    LifecycleKey,
     LifecycleProperty,
     Lifecycles,
     RegularCounts,
@@ -201,7 +200,7 @@ class RedeliveredFlag(LifecycleProperty):
                 tested += 1
                 continue
             q, m = first.event.q, first.event.m
-            births = [summary.births.get(LifecycleKey(name, m)) for name in (q, "")]
+            births = [summary.births.get((name, m)) for name in (q, "")]
             sent = next((b.sent for b in births if b and b.sent), None)
             if (
                 flag is None
@@ -227,7 +226,7 @@ class RedeliveredFlag(LifecycleProperty):
         loose = summary.unplaced.get(suspect.before.event.m, ())
         # Also before either: of two that both say they are the first, one may be of before it died.
         event = suspect.before.event
-        known = summary.lifecycles.get(LifecycleKey(event.q, event.m), ())
+        known = summary.lifecycles.get((event.q, event.m), ())
         refused = [s for s in (suspect.settled, *loose, *known) if s is not None]
         swept = summary.swept_away(suspect.before, suspect.after.pos)
         if suspect.before.event.q in summary.mortal and summary.leads_on(suspect.before.event.q):

@@ -36,7 +36,7 @@ from seriatim_models.history.unrecorded import missing_kinds
 from seriatim_models.properties.base import Property, Scope
 from seriatim_models.properties.blackbox.naming import ENDS as ENDS
 from seriatim_models.properties.blackbox.naming import NOBODY, Holder, connection, ends, holder
-from seriatim_models.properties.blackbox.sessions import ANSWERED, CallKind, PlacedEvent, Sessions
+from seriatim_models.properties.blackbox.sessions import ANSWERED, PlacedEvent, Sessions
 
 ACQUIRES = frozenset({"deliver", "get"})
 DROPPING = ("x-message-ttl", "x-expires", "x-max-length", "x-max-length-bytes", "x-delivery-limit")
@@ -96,18 +96,10 @@ def ranks(event: Event) -> bool:
     return event.prio is not None
 
 
-class LifecycleKey(NamedTuple):
-    """The lifecycle of a message, which has one in each queue that it was routed to."""
-
-    q: str
-    m: str
-
-
-def lifecycle_key(event: Event) -> LifecycleKey:
-    """The lifecycle of an event's message. Made without the class's own constructor, a function in Python that takes
-    twice as long, since every property asks for nearly every event.
-    """
-    return tuple.__new__(LifecycleKey, (event.q, event.m))
+LifecycleKey = tuple[str, str]
+"""The lifecycle of a message, which has one in each queue that it was routed to: queue and message. A plain tuple,
+since every property makes one for nearly every event, and that of a class takes five times as long.
+"""
 
 
 class Step(msgspec.Struct, array_like=True, gc=False):
@@ -237,7 +229,7 @@ class Lifecycles(msgspec.Struct):
     def swept(self, taken: Step, before: int) -> list[Sweep]:
         """The commands sent before a position that may have settled a delivery together with others."""
         tag = taken.event.dtag
-        asked = CallKind(taken.by.conn, "recover") in self.sessions.kinds.begun
+        asked = (taken.by.conn, "recover") in self.sessions.kinds.begun
         exact = taken.event.lvl in EXACT
         return [
             s
@@ -267,7 +259,7 @@ class Lifecycles(msgspec.Struct):
         by, at = taken.by, other.pos
         if by.ch is not None or by.conn or by in (NOBODY, other.by):
             return []
-        steps = self.lifecycles.get(LifecycleKey(taken.event.q, taken.event.m), [])
+        steps = self.lifecycles.get((taken.event.q, taken.event.m), [])
         for step in steps:
             if step.kind == ACQUIRED or step.by != by or step.pos <= at:
                 continue
@@ -319,7 +311,7 @@ class Lifecycles(msgspec.Struct):
             return False  # it was gone at once
         return (
             bool(self.swept(first, second.pos))
-            or LifecycleKey(first.event.q, first.event.m) in self.expired
+            or (first.event.q, first.event.m) in self.expired
             or (
                 not _same_channel(first, second)
                 and self.may_end(first, second.pos)
@@ -376,14 +368,14 @@ class Lifecycles(msgspec.Struct):
         """Whether a message's name may stand for several copies in its queue. Of one whose publish is not seen to
         begin, though it is answered or lines were lost, nobody knows.
         """
-        born = [b for q in {event.q, ""} if (b := self.births.get(LifecycleKey(q, event.m)))]
+        born = [b for q in {event.q, ""} if (b := self.births.get((q, event.m)))]
         if (self.gaps or born) and not any(b.begins for b in born):
             return True
-        routed = self.births.get(LifecycleKey("", event.m))
+        routed = self.births.get(("", event.m))
         if self.dead and routed is not None:
             return True
         if self.dead:  # a copy in any queue may have come here
-            every = (self.births.get(LifecycleKey(q, event.m)) for q in self.queues)
+            every = (self.births.get((q, event.m)) for q in self.queues)
             born = [b for b in every if b]
         return sum(b.copies for b in born) > 1
 
@@ -445,12 +437,12 @@ def in_order(steps: Iterable[Step | PlacedEvent]) -> list[Event]:
 def named(event: Event, held: Iterable[LifecycleKey]) -> list[LifecycleKey]:
     """The lifecycles that a settlement, or a recover, is about, of those that its sender holds."""
     if event.ev == "recover":
-        return [k for k in held if event.q in ("", k.q)]
+        return [(q, m) for q, m in held if event.q in ("", q)]
     if event.q:
         q = event.q
-        return [tuple.__new__(LifecycleKey, (q, m)) for m in event.ms or ()]
+        return [(q, m) for m in event.ms or ()]
     about = set(event.ms or ())
-    return [k for k in held if k.m in about]
+    return [(q, m) for q, m in held if m in about]
 
 
 def holders(event: Event, among: Iterable[Holder]) -> list[Holder]:
@@ -533,7 +525,7 @@ class LifecycleProperty(Property[Lifecycles]):
             _publish(out, event)
         elif ev == "expire":
             # A lease that ran out or a message that was too old: the holder, whoever it was, has it no longer.
-            key = LifecycleKey(event.q, event.m)
+            key = event.q, event.m
             kind = RELEASED if event.requeue else SETTLED
             out.lifecycles.setdefault(key, []).append(Step(out.n, kind, NOBODY, event))
             if key not in out.expired:
@@ -547,7 +539,7 @@ class LifecycleProperty(Property[Lifecycles]):
 
     def _acquired(self, out: Lifecycles, event: Event) -> None:
         step = Step(out.n, ACQUIRED, holder(event), event)
-        key = LifecycleKey(event.q, event.m)
+        key = event.q, event.m
         steps = out.lifecycles.setdefault(key, [])
         if any(s.kind == ACQUIRED for s in steps):
             out.again[key] = out.again.get(key, 0) + 1
@@ -575,7 +567,7 @@ class LifecycleProperty(Property[Lifecycles]):
         step = Step(out.n, SETTLED if final else RELEASED, holder(event), event)
         for m in event.ms or ():
             if event.q:
-                out.lifecycles.setdefault(LifecycleKey(event.q, m), []).append(step)
+                out.lifecycles.setdefault((event.q, m), []).append(step)
             else:
                 out.unplaced.setdefault(m, []).append(step)
 
@@ -670,7 +662,7 @@ def _kept(out: Lifecycles, steps: list[Step], opening: int, closing: int) -> lis
 
 def _publish(out: Lifecycles, event: Event) -> None:
     out.queues[event.q] = None
-    birth = out.births.setdefault(LifecycleKey(event.q, event.m), Birth())
+    birth = out.births.setdefault((event.q, event.m), Birth())
     placed = PlacedEvent(out.n, event)
     if event.ph == "fail" or event.ev == "return":
         birth.refused = birth.refused or placed

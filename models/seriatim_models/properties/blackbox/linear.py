@@ -211,7 +211,8 @@ def _operation(event: Event) -> OperationKey:
 
 def _several_lines(event: Event) -> bool:
     """Whether a message shows that its queue is a log, or no single line: priorities, partitions or keys divide it."""
-    return any(x is not None for x in (event.prio, event.pos, event.part, event.key))
+    one = event.prio is None and event.pos is None and event.part is None and event.key is None
+    return not one
 
 
 def _late(event: Event) -> bool:

@@ -19,7 +19,6 @@ back, the first `WINDOW` deliveries that overtook it beyond the bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -32,7 +31,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     ACQUIRES,
     LifecycleKey,
     acquires,
-    lifecycle_key,
     named,
 )
 from seriatim_models.properties.blackbox.naming import (
@@ -49,12 +47,8 @@ from seriatim_models.properties.blackbox.strict import when
 WINDOW = 4096  # deliveries that overtook one message, each perhaps a violation of its own; more are left open
 
 
-class LimitKey(NamedTuple):
-    """What a limit is for on one queue: a consumer, or the channel (None)."""
-
-    q: str
-    by: Holder
-    ctag: str | None
+LimitKey = tuple[str, Holder, str | None]
+"""What a limit is for: on one queue, of one channel, a consumer, or the channel (None)."""
 
 
 class Requeued(msgspec.Struct, array_like=True):
@@ -153,7 +147,7 @@ class _LatenessPass:
             self.s.doubts.take(event)
             if event.ev == "publish":
                 if event.prio is not None:
-                    self.s.prio[LifecycleKey(event.q, event.m)] = event.prio
+                    self.s.prio[event.q, event.m] = event.prio
             elif event.ev in SETTLES:
                 if began(event):
                     self._settle(event)
@@ -174,7 +168,7 @@ class _LatenessPass:
         elif event.ev == "recover":
             self._recover(event)
         elif event.ev == "expire":
-            self._expired(LifecycleKey(event.q, event.m))
+            self._expired((event.q, event.m))
         elif event.ev in ENDS or event.ev == "cancel":
             self._end(event)
 
@@ -186,13 +180,14 @@ class _LatenessPass:
         self.s.takers.setdefault(event.q, {})[by] = None
         if event.ev == "consume" and event.ph in ("", "invoke"):
             for ctag in (event.ctag, None):
-                self._limit(LimitKey(event.q, by, ctag))
+                self._limit((event.q, by, ctag))
 
     def _limit(self, name: LimitKey) -> Limit:
         """The credit under a limit, which is there from `consume` on: what comes back unseen concerns it, too."""
         known = self.s.limits.get(name)
         if known is None:
-            known = self.s.limits[name] = Limit(unknown=name.q in self.s.unseen)
+            q, _, _ = name
+            known = self.s.limits[name] = Limit(unknown=q in self.s.unseen)
         return known
 
     def _lost(self) -> None:
@@ -206,8 +201,8 @@ class _LatenessPass:
 
     def _sweep(self, by: Holder) -> None:
         """What a channel had not seen yet was settled, perhaps: how much credit that gave is not known."""
-        for key, limit in self.s.limits.items():
-            if key.by == by:
+        for (_, whose, _), limit in self.s.limits.items():
+            if whose == by:
                 limit.unknown = True
 
     def _recover(self, event: Event) -> None:
@@ -234,9 +229,10 @@ class _LatenessPass:
         for lease in leases:
             self.s.limits[lease.limit].unknown = True
         if not leases:
-            self.s.unseen[key.q] = None
-            for name, limit in self.s.limits.items():
-                limit.unknown |= name.q == key.q
+            q, _ = key
+            self.s.unseen[q] = None
+            for (of, _, _), limit in self.s.limits.items():
+                limit.unknown |= of == q
 
     def leave_all_open(self) -> None:
         for group in self.s.back.values():
@@ -265,9 +261,10 @@ class _LatenessPass:
         if event.multiple and (not event.dtag or s.seen.get(by, 0) < event.dtag):
             self._sweep(by)
         for key in named(event, holds):
-            if key not in holds or not _of_tag(event, holds[key].event.dtag):
+            held = holds.get(key)
+            if held is None or not _of_tag(event, held.event.dtag):
                 continue
-            held = holds.pop(key)
+            del holds[key]
             if held.counts:
                 s.limits[held.limit].credit.append(command)
             if event.ev == "ack" or event.requeue is False:
@@ -304,9 +301,9 @@ class _LatenessPass:
         by = holder(event)
         if event.ev == "deliver" or event.lvl not in ("", "api"):
             s.seen[by] = max(s.seen.get(by, 0), event.dtag or 0)
-        key = lifecycle_key(event)
+        key = event.q, event.m
         ctag = None if event.scope == "channel" else event.ctag
-        name: LimitKey = tuple.__new__(LimitKey, (event.q, by, ctag))
+        name = event.q, by, ctag
         returned = self._forget(key)
         if returned:
             # Something else could have been given instead, on the channel where it was certainly back.
@@ -333,7 +330,7 @@ class _LatenessPass:
         if event.pseq is None or not event.prefetch or event.dead:
             return
         if limit.unknown:
-            s.untestable += any(k.q == event.q for k in s.back.get((by, event.pub), ()))
+            s.untestable += any(q == event.q for q, _ in s.back.get((by, event.pub), ()))
             return
         within = event.prefetch if self.within is None else self.within
         overtaker: Overtaker | None = None

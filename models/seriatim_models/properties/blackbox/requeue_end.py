@@ -170,19 +170,19 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
         gone = [event.m] if event.ev in ("return", "expire") else [*queue.lines]
         for m in gone:
             queue.forget(m)
-            state.sent.pop(LifecycleKey(event.q, m), None)
+            state.sent.pop((event.q, m), None)
             for held in state.held.values():
-                held.pop(LifecycleKey(event.q, m), None)
+                held.pop((event.q, m), None)
 
     def _deleted(self, state: RequeueEnds, q: str) -> None:
         """A queue is deleted: the next of its name declares anew, and has none of its messages."""
         del state.queues[q]
         for held in state.held.values():
-            for key in [k for k in held if k.q == q]:
+            for key in [k for k in held if k[0] == q]:
                 del held[key]
 
     def _publish(self, state: RequeueEnds, event: Event) -> None:
-        queue, key = state.queues.get(event.q), LifecycleKey(event.q, event.m)
+        queue, key = state.queues.get(event.q), (event.q, event.m)
         if queue is None:
             return
         if event.ph == "invoke" and event.m not in queue.lines and key not in state.sent:
@@ -210,11 +210,11 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
             state.tally.untestable += 1
         else:
             self._judge(state.tally, queue, entry, event)
-        state.sent.pop(LifecycleKey(event.q, event.m), None)  # its answer is too late to place it
+        state.sent.pop((event.q, event.m), None)  # its answer is too late to place it
         if event.autoack:
             queue.forget(event.m)
         else:
-            state.held.setdefault(holder(event), {})[LifecycleKey(event.q, event.m)] = event
+            state.held.setdefault(holder(event), {})[event.q, event.m] = event
 
     def _judge(self, tally: CaseCounts, queue: DeclaredQueue, taken: Entry, event: Event) -> None:
         """Whether another message was before the one that was taken."""
@@ -247,13 +247,14 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
             if given is None or not began(event):
                 continue
             del held[key]
-            queue = state.queues[key.q]
+            q, m = key
+            queue = state.queues[q]
             requeued = event.ev != "ack" and event.requeue is True
-            if requeued and key.m in queue.lines and event.lvl in EXACT and event.ph == "":
-                line, published = queue.lines[key.m]
-                queue.enter(key.m, Entry(line, (*published, given, event), event, back=True))
+            if requeued and m in queue.lines and event.lvl in EXACT and event.ph == "":
+                line, published = queue.lines[m]
+                queue.enter(m, Entry(line, (*published, given, event), event, back=True))
             else:
-                queue.forget(key.m)
+                queue.forget(m)
 
     def _unknown(self, state: RequeueEnds, event: Event) -> None:
         """Nobody knows whether a settlement had an effect, nor where its messages are."""
@@ -261,14 +262,14 @@ class RequeueEnd(SequentialProperty[RequeueEnds]):
             for m in event.ms or [*queue.lines]:
                 queue.forget(m)
                 for held in state.held.values():
-                    held.pop(LifecycleKey(q, m), None)
+                    held.pop((q, m), None)
 
     def _unplaced(self, state: RequeueEnds, event: Event) -> None:
         """What was held is back, at a place that is not declared."""
         gone = [holder(event)] if event.ev == "recover" else holders(event, state.held)
         for by in gone:
-            for key in state.held.pop(by, {}):
-                state.queues[key.q].forget(key.m)
+            for q, m in state.held.pop(by, {}):
+                state.queues[q].forget(m)
 
     def close(self, state: RequeueEnds) -> Finding:
         return state.tally.finding(self.id)

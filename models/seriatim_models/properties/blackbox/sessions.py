@@ -82,11 +82,8 @@ class CallKey(NamedTuple):
     name: str
 
 
-class CallKind(NamedTuple):
-    """Calls of one kind on one connection."""
-
-    conn: str
-    ev: str
+CallKind = tuple[str, str]
+"""Calls of one kind on one connection: the connection, and their event name."""
 
 
 class CallKinds(msgspec.Struct):
@@ -100,9 +97,9 @@ class CallKinds(msgspec.Struct):
     def add(self, event: Event) -> None:
         """Take in that a call begins, or is answered."""
         if event.ph in ("", "invoke"):
-            self.begun.add(CallKind(event.conn, event.ev))
+            self.begun.add((event.conn, event.ev))
         elif event.ph == "ok" and event.op is not None:
-            self.numbered.add(CallKind(event.conn, event.ev))
+            self.numbered.add((event.conn, event.ev))
 
     def join(self, other: CallKinds) -> None:
         """Add those of another part of the history."""
@@ -114,7 +111,7 @@ class CallKinds(msgspec.Struct):
         """Connections of which answers alone are recorded of some kind of call, as where only what the broker sends is
         seen. They may have sent anything that is not answered.
         """
-        return {kind.conn for kind in self.numbered - self.begun}
+        return {conn for conn, _ in self.numbered - self.begun}
 
 
 class Polling(msgspec.Struct, array_like=True):
@@ -293,10 +290,10 @@ class Sessions(msgspec.Struct):
         self.omits = any(self._replaced(by) for by in before)
         self.callers = {key.by for key in self.calls} if self.answers else set()
         self.stuck = {}
-        answered = {CallKind(key.by.conn, key.ev) for key in self.answers}
+        answered = {(key.by.conn, key.ev) for key in self.answers}
         for key, calls in self.calls.items():
             done = len(self.answers.get(key, ())) + self.refusals.get(key, 0)
-            if done < len(calls) and CallKind(key.by.conn, key.ev) in answered:
+            if done < len(calls) and (key.by.conn, key.ev) in answered:
                 first = calls[done].pos
                 self.stuck[key.by] = min(first, self.stuck.get(key.by, first))
         for key, answers in self.answers.items():

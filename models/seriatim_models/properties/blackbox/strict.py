@@ -392,7 +392,7 @@ class OrderPass:
         return order
 
     def _find(self, q: str, m: str) -> Known | None:
-        return self.state.known.get(LifecycleKey(q, m)) or self.state.known.get(LifecycleKey("", m))
+        return self.state.known.get((q, m)) or self.state.known.get(("", m))
 
     def _take(self, event: Event) -> None:
         state = self.state
@@ -448,7 +448,7 @@ class OrderPass:
         known, q = self.state.known, event.q
         if event.ev == "delete":
             self._lane(q).deleted = True
-        for key in [k for k in known if k.q in (q, "")]:
+        for key in [k for k in known if k[0] in (q, "")]:
             if not known[key].taken or known[key].back is not None:
                 del known[key]
 
@@ -457,7 +457,7 @@ class OrderPass:
             return
         state = self.state
         lane = self._lane(event.q) if event.q else None
-        key = LifecycleKey(event.q, event.m)
+        key = event.q, event.m
         if lane is not None:
             if event.ph == "ok" and (lane.asked or state.lost) and key not in state.known:
                 return
@@ -507,7 +507,7 @@ class OrderPass:
         copied = known is not None and (known.twice or _another(known, event))
         if lo > ALWAYS and not event.dead and not unranked and not copied:
             if fresh:
-                key = LifecycleKey(q, m)
+                key = q, m
                 copy = known is None and (state.unpublished or (state.lost and key in state.gone))
                 if (exact or first(event)) and not copy:
                     self._ended(q, Available(ALWAYS, lo, m, event, True), known, event)
@@ -522,10 +522,10 @@ class OrderPass:
                 )  # fmt: skip
                 if len(order.rows) > WINDOW:
                     lane.tested += order.oldest().tested
-        key = LifecycleKey(q, m)
+        key = q, m
         if event.autoack:
             self._settled(key, event)
-            self._settled(LifecycleKey("", m), event)
+            self._settled(("", m), event)
             return
         if known is None:
             known = state.known[key] = Known(prio=event.prio)
@@ -592,7 +592,7 @@ class OrderPass:
     def _expired(self, event: Event) -> None:
         """Take in an expiry. Only a recorder inside the broker knows its instant; otherwise nothing is definite."""
         q, m = event.q, event.m
-        key = LifecycleKey(q, m)
+        key = q, m
         known = self._find(q, m)
         self._lane(q).expired = True
         if known is not None and event.lvl in EXACT and not known.twice:

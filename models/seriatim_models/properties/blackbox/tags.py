@@ -25,7 +25,7 @@ from seriatim_models.properties.blackbox.channels import (
     Suspicion,
     Tracks,
 )
-from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, LifecycleKey, acquires
+from seriatim_models.properties.blackbox.lifecycle import ACQUIRES, acquires
 from seriatim_models.properties.blackbox.naming import (
     Holder,
     holder,
@@ -166,9 +166,8 @@ class DeliveryTags(ChannelProperty[Tags]):
     summary_type = Tracks[Tags]
     channel_check = "seriatim_models.properties.columnar.channel_checks:TagCheck"
 
-    def key(self, event: Event) -> Holder:
-        """A channel; without channels the connection, on which anybody may settle."""
-        return settler(event)
+    key = staticmethod(settler)
+    """A channel; without channels the connection, on which anybody may settle."""
 
     def rest(self, state: Tags) -> None:
         if state.settled:
@@ -211,7 +210,7 @@ class DeliveryTags(ChannelProperty[Tags]):
         """Take in an event without a channel."""
         tally.kinds.add(event)
         if event.ev == "expire":
-            tally.expired.add(ExpiredLease(event.conn, LifecycleKey(event.q, event.m)))
+            tally.expired.add(ExpiredLease(event.conn, (event.q, event.m)))
         elif event.ev in ENDING_HOLDS:
             state.packets.clear()
         elif event.ev in SETTLES:

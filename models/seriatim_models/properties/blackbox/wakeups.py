@@ -19,7 +19,6 @@ from seriatim_models.properties.blackbox.lifecycle import (
     LifecycleKey,
     acquires,
     holders,
-    lifecycle_key,
     may_drop,
     named,
 )
@@ -218,11 +217,12 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
         if event.ev == "publish":
             # A partition or a group may belong to one consumer, beside whom the others wait with good reason.
             idle.blind = idle.blind or event.part is not None or event.key is not None
-            if event.ph == "ok" and not event.dead:
-                given = event.m in idle.early
-                idle.early.pop(event.m, None)
-                if not given and event.key is None:  # with groups nobody may be allowed to have it
-                    idle.unread[event.m] = event
+            if event.ph != "ok" or event.dead:
+                return  # nobody waits for it yet
+            if event.m in idle.early:
+                del idle.early[event.m]
+            elif event.key is None:  # with groups nobody may be allowed to have it
+                idle.unread[event.m] = event
         elif acquires(event):
             name = consumer(event)
             by = name.by
@@ -230,7 +230,7 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             if idle.unread.pop(event.m, None) is None:
                 at_rest.handed_early(idle.early, event.m)
             if event.ev == "deliver" and not event.autoack:
-                state.held.setdefault(by, {})[lifecycle_key(event)] = name
+                state.held.setdefault(by, {})[event.q, event.m] = name
                 waiter = idle.consumers.get(name)
                 if waiter is not None:
                     waiter.holds += 1
@@ -272,7 +272,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             name = held.pop(key, None)
             if name is None:
                 continue
-            idle = state.queues[key.q]
+            q, _ = key
+            idle = state.queues[q]
             waiter = idle.consumers.get(name)
             if waiter is not None:
                 waiter.holds -= 1
@@ -298,29 +299,22 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
     def _look(self, state: Wakeups, idle: Idle) -> None:
         """Whether somebody waits beside a message from now on."""
         if idle.since is None and not idle.blind and self._waits(idle):
-            idle.since = self._now(state, idle)
-
-    def _now(self, state: Wakeups, idle: Idle) -> int:
-        return max(state.common, idle.now)
+            idle.since = max(state.common, idle.now)
 
     def _pause(self, state: Wakeups, idle: Idle, by: Holder | None = None) -> None:
         """A time of waiting ends; to be called before what ends it. `by` was given a message, so it was there."""
         since, idle.since = idle.since, None
-        if since is not None and not idle.blind:
-            self._judge(state, idle, since, self._now(state, idle), state.tally, by)
-
-    def _judge(
-        self,
-        state: Wakeups,
-        idle: Idle,
-        since: int,
-        now: int,
-        tally: CaseCounts,
-        there: Holder | None = None,
-    ) -> None:
-        tally.tested += 1
-        if now - since <= self.within:
+        if since is None or idle.blind:
             return
+        now = max(state.common, idle.now)
+        state.tally.tested += 1
+        if now - since > self.within:
+            self._waited(state, idle, since, now, by)
+
+    def _waited(
+        self, state: Wakeups, idle: Idle, since: int, now: int, there: Holder | None = None
+    ) -> None:
+        """Somebody waited longer than the bound."""
         oldest = next(iter(idle.unread.values()))
         ready = {
             str(n): c for n, c in idle.consumers.items() if c.credit is None or c.holds < c.credit
@@ -351,7 +345,8 @@ class NoLostWakeup(SequentialProperty[Wakeups]):
             if idle.since is None or idle.blind:
                 continue
             if state.end - idle.since > self.within and self._waits(idle):
-                self._judge(ended, idle, idle.since, state.end, tally)
+                tally.tested += 1
+                self._waited(ended, idle, idle.since, state.end)
             else:
                 tally.untestable += 1
         doubts.resolve(tally)
