@@ -112,15 +112,14 @@ def rows_of_batch(batch: EventBatch, holders: Names[Holder]) -> BatchRows:
     kinds = kind[of].astype(np.int8)
     kinds[1:][(of[1:] == of[:-1]) & ~rows_listed[1:]] = SETTLED  # by the delivery itself
     named, those = batch.texts("m"), batch.texts("ms")
-    wanted = np.repeat(settles & (kind >= 0), listed)
+    wanted = np.flatnonzero(np.repeat(settles & (kind >= 0), listed))
     first, second = np.empty(len(of), np.uint64), np.empty(len(of), np.uint64)
-    single = of[~rows_listed]
+    single, several = np.flatnonzero(~rows_listed), np.flatnonzero(rows_listed)
     for out, one, many in (
         (first, named.first, those.first),
         (second, named.second, those.second),
     ):
-        out[~rows_listed] = one[single]
-        out[rows_listed] = many[wanted]
+        out[single], out[several] = one[of[single]], many[wanted]
     acts = np.flatnonzero((kind == ACQUIRED) | (settles & (kind >= 0)))
     by = np.zeros(len(batch), np.int64)
     by[acts] = batch.holders_at(acts).numbers(holders)

@@ -266,34 +266,37 @@ class RegularConnections:
         of = repeated(np.where(settles, listed, 1))
         m, those = batch.texts("m"), batch.texts("ms")
         first, second = m.first[of], m.second[of]
-        wanted = np.repeat(settles, listed)
-        first[settles[of]], second[settles[of]] = those.first[wanted], those.second[wanted]
+        wanted, settled = np.flatnonzero(np.repeat(settles, listed)), np.flatnonzero(settles[of])
+        first[settled], second[settled] = those.first[wanted], those.second[wanted]
+        begins = np.append(True, of[1:] != of[:-1])[: len(of)]
+        # Mostly each event is one row, and nothing need be copied.
+        at = slice(None) if len(of) == len(batch) else of
         # Names: of messages with their channel; of publishes with recorder and queue; of consumers with their channel.
         q, ctag, rec = (batch.coded(name) for name in ("q", "ctag", "rec"))
         of_queue = text_hashes(q.values)[0]
         of_queue[[k for k, name in enumerate(q.values) if not name]] = 0
-        queue = of_queue[q.codes][of]
-        published = ((kind == SENT) | (kind == ANSWERED))[of]
-        sender = mixed(queue ^ text_hashes(rec.values)[0][rec.codes][of])
-        first = np.where(published, first ^ sender, first)
-        second = np.where(published, mixed(second ^ sender), second)
+        queue = of_queue[q.codes][at]
+        published = np.flatnonzero(((kind == SENT) | (kind == ANSWERED))[at])
+        sender = mixed(queue[published] ^ text_hashes(rec.values)[0][rec.codes[at][published]])
+        first[published] ^= sender
+        second[published] = mixed(second[published] ^ sender)
         scope, zeros = batch.coded("scope"), np.zeros(len(batch), np.int8)
         of_channel = channel.astype(np.uint64) * _ODD
-        consumer = mixed(text_hashes(ctag.values)[0][ctag.codes] + of_channel)[of]
+        consumer = mixed(text_hashes(ctag.values)[0][ctag.codes] + of_channel)[at]
         rows = ChannelRows(
-            kind=kind[of],
-            channel=channel[of],
-            message=mixed(first + of_channel[of]),
+            kind=kind[at],
+            channel=channel[at],
+            message=mixed(first + of_channel[at]),
             second=second,
             queue=queue,
             consumer=consumer,
-            dtag=dtag[of],
-            several=several[of],
-            begins=np.append(True, of[1:] != of[:-1])[: len(of)],
-            limit=limit[of],
-            scope=sum((n * scope.among(s) for s, n in SCOPES.items()), zeros).astype(np.int8)[of],
-            above=batch.among("lvl", "", "api")[of],
-            autoack=batch.flags("autoack", False)[of],
+            dtag=dtag[at],
+            several=several[at],
+            begins=begins,
+            limit=limit[at],
+            scope=sum((n * scope.among(s) for s, n in SCOPES.items()), zeros).astype(np.int8)[at],
+            above=batch.among("lvl", "", "api")[at],
+            autoack=batch.flags("autoack", False)[at],
             held=_NOTHING_HELD,
             channels=len(self.holders),
         )
@@ -314,35 +317,44 @@ class RegularConnections:
             np.append(np.zeros(len(kept), np.bool_), rows.several[at]),
             np.append(np.ones(len(kept), np.bool_), rows.begins[at]),
         )
-        pairs = paired(both["message"])
-        earlier = both[pairs.before]
+        # Sorted by message: what stands before a row is about the same, or another message begins there.
+        order = stable_order(both["message"])
+        by, opened = both[order], opens[order]
+        same = by["message"][1:] == by["message"][:-1]
+        earlier = by[np.maximum(np.arange(len(by)) - 1, 0)]
         # A settlement is regular if it follows an acquisition that it fits, an acquisition if none is open before it.
-        follows = (pairs.before >= 0) & opens[pairs.before]
-        fits = follows & ~opens & ((both["queue"] == 0) | (both["queue"] == earlier["queue"]))
-        fits &= (both["second"] == earlier["second"]) & (both["channel"] == earlier["channel"])
+        follows = np.append(False, same & opened[:-1])[: len(by)]
+        fits = follows & ~opened & ((by["queue"] == 0) | (by["queue"] == earlier["queue"]))
+        fits &= (by["second"] == earlier["second"]) & (by["channel"] == earlier["channel"])
         fits &= np.where(
-            commands.several,
-            (earlier["dtag"] != UNKNOWN) & (earlier["dtag"] <= both["dtag"]),
-            both["dtag"] == earlier["dtag"],
+            commands.several[order],
+            (earlier["dtag"] != UNKNOWN) & (earlier["dtag"] <= by["dtag"]),
+            by["dtag"] == earlier["dtag"],
         )
-        self._wrong[self._conn_of[both["channel"][opens & follows]]] = True
-        self._open = both[pairs.last & opens]
-        new = slice(len(kept), None)
+        self._wrong[self._conn_of[by["channel"][opened & follows]]] = True
+        self._open = by[np.append(~same, True)[: len(by)] & opened]
+        fits &= ~self._covered(both, opens, commands, order, earlier["dtag"])
+        # Back to the rows of the batch.
+        new = np.flatnonzero(order >= len(kept))
+        at = at[order[new] - len(kept)]
         settles, frees = np.zeros(len(rows.kind), np.bool_), np.zeros(len(rows.kind), np.bool_)
         of = np.zeros(len(rows.kind), np.uint64)
-        settles[at] = (fits & ~self._covered(both, opens, commands, earlier["dtag"]))[new]
-        frees[at] = settles[at] & ~earlier["polled"][new]
+        settles[at], frees[at] = fits[new], (fits & ~earlier["polled"])[new]
         of[at] = earlier["consumer"][new]
         delivered = kept[~kept["polled"]]
         return Held(delivered["channel"], delivered["consumer"], settles, frees, of)
 
-    def _covered(self, both: Entries, opens: Bools, rows: _Commands, dtag: Ints) -> Bools:
+    def _covered(
+        self, both: Entries, opens: Bools, rows: _Commands, by_message: Ints, settled: Ints
+    ) -> Bools:
         """Settlements of what an earlier command for several had covered without naming it, and commands for more than
-        was given. `dtag` is that of what is settled.
+        was given: by message, as is `settled`, the tags of what is settled.
         """
         out = np.zeros(len(both), np.bool_)
         if not rows.several.any() and not self._through.any():
             return out
+        dtag = np.empty(len(both), np.int64)
+        dtag[by_message] = settled
         order = stable_order(both["channel"])
         channel = both["channel"][order]
         first = np.append(True, channel[1:] != channel[:-1])[: len(order)]
@@ -356,20 +368,20 @@ class RegularConnections:
         before = np.where(first[begin], self._through[channel], through[begin - 1])
         out[order] = ~opens[order] & ((dtag[order] <= before) | (covers > seen))
         self._through[channel[last]], self._given[channel[last]] = through[last], seen[last]
-        return out
+        return out[by_message]
 
     def _opened_late(self, rows: ChannelRows) -> Bools:
         """Rows by which a channel opens that was used before."""
         opens = rows.kind == OPENED
-        order = stable_order(rows.channel)
-        used = (~opens)[order].astype(np.int64)
-        first = np.append(True, rows.channel[order][1:] != rows.channel[order][:-1])
-        total = np.cumsum(used)
-        base = np.repeat((total - used)[first], np.diff(np.append(np.flatnonzero(first), len(order))))  # fmt: skip
-        before = np.empty(len(order), np.int64)
-        before[order] = total - base
-        late: Bools = opens & ((before > 0) | self._used[rows.channel])
-        self._used[rows.channel[~opens]] = True
+        late: Bools = opens & self._used[rows.channel]
+        others = np.flatnonzero(~opens)
+        if len(others) < len(opens):
+            first = np.full(rows.channels, len(opens), np.int64)
+            first[rows.channel[others[::-1]]] = others[
+                ::-1
+            ]  # of equal ones the last assigned stands
+            late |= opens & (first[rows.channel] < np.arange(len(opens)))
+        self._used[rows.channel[others]] = True
         return late
 
     def _grow(self) -> None:

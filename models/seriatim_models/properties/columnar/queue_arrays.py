@@ -194,12 +194,12 @@ class _ArrayPass:
         odd |= settles & (dtag > 0) & (dtag[prior] != NONE) & (dtag[prior] != dtag)
         odd |= taken & (stream >= 0) & ((stream[begin] != stream) | (number[begin] != number))
         self._spoil(of[odd & real])
-        now = taken & real
-        self.fresh[place[now]] = before[now] == SENT
-        self.own[place[now]] = (before[now] == BACK) & (who[prior[now]] == who[now])
-        self.since[place[now]] = n[prior[now]]
-        self.rank[place[now]] = rank[begin[now]]
-        self.consumer[place[settles & real]] = consumer[prior[settles & real]]
+        now, then = np.flatnonzero(taken & real), np.flatnonzero(settles & real)
+        at, earlier = place[now], prior[now]
+        self.fresh[at] = before[now] == SENT
+        self.own[at] = (before[now] == BACK) & (who[earlier] == who[now])
+        self.since[at], self.rank[at] = n[earlier], rank[begin[now]]
+        self.consumer[place[then]] = consumer[prior[then]]
         last = np.append(~same[1:], True)[: len(key)]
         self._look_at_returned(of, kind, place, rank[begin], last)
         open_ = np.flatnonzero(last & (kind != SETTLED))
@@ -256,18 +256,18 @@ class _ArrayPass:
         odd = answered & ((before(answered) > 0) | unread[begin] | (~known & (before(sent) == 0)))
         self._spoil(of[odd])
         confirmed = answered & ~known
-        was_unread = taken & ~given & (unread[begin] | (before(confirmed) > 0))
-        self.unread[place[confirmed]] = 1
+        was_unread = np.flatnonzero(taken & ~given & (unread[begin] | (before(confirmed) > 0)))
+        self.unread[place[np.flatnonzero(confirmed)]] = 1
         self.unread[place[was_unread]] = -1
         self.in_unread[place[was_unread]] = True
         self.early_gone = np.zeros(len(self.of), np.bool_)
-        self.early_gone[place[answered & known]] = True
+        self.early_gone[place[np.flatnonzero(answered & known)]] = True
         counted = np.bincount(of[unread], minlength=len(self.codes))
         self.bad |= counted != [len(q.unread) for q in self.queues]
         into = self._sum(self.taken & ~self.in_unread)
         self.bad |= handed + into > EARLY_KEPT
         # Both are sorted, since the rows are.
-        waiting, gone = key[confirmed | unread], key[was_unread]
+        waiting, gone = key[np.flatnonzero(confirmed | unread)], key[was_unread]
         left = np.searchsorted(gone, waiting, "left") == np.searchsorted(gone, waiting, "right")
         self.still_unread = waiting[left]
         first = np.where(

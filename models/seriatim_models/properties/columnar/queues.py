@@ -404,10 +404,11 @@ def _note_connections(
 ) -> None:
     """Note in each queue the connections that act on it."""
     conns = batch.coded("conn")
+    pairs = q_codes * len(conns.values) + conns.codes
     sent = (kind == SENT) | (kind == ANSWERED)
     unsure = (kind == TAKEN) & ~batch.present("nolocal")
     for of, which in (("conns", ~sent), ("senders", sent), ("unsure", unsure)):
-        for pair in distinct(q_codes[which] * len(conns.values) + conns.codes[which]).tolist():
+        for pair in distinct(pairs[np.flatnonzero(which)]).tolist():
             queue = queues[pair // len(conns.values)]
             if queue is not None:
                 getattr(queue, of).add(conns.values[pair % len(conns.values)])
