@@ -92,6 +92,11 @@ UNREGISTERED = (
     "declaration all 20 were there. So it cannot be drained here, and nothing is said of it. P10 is not of the faults: "
     "without any, too, an exclusive consumer of a quorum queue is accepted beside another one."
 )
+GONE = (
+    "P1 in one run of four on 30 November 2026, on a busy machine: one of 2,097 acknowledged messages was given to "
+    "nobody. NATS 2.9.10 had acknowledged it 1.2 ms after it was sent, as a partition healed; the next one of the same "
+    "client was delivered, and at the end stream and consumer were empty. The other three runs kept all messages."
+)
 ORPHANS = (
     "In one run of three 82 of 877 acknowledged messages stayed in the stream of NATS 2.9.10 after a node had been "
     "killed, and its consumer did not know of them: nothing is lost, and the stream is never empty."
@@ -127,7 +132,10 @@ CASES = (
     ChaosCase("postgresql", "asynchronous", ("kill",), 12.0, "postgres-skip-locked"),
     ChaosCase("postgresql", "asynchronous", ("restart", "pause"), 12.0, "postgres-skip-locked"),
     ChaosCase("nats", "file", ENDED, 12.0, "jetstream-workqueue"),
-    ChaosCase("nats-cluster", "replicated", ("partition",), 20.0),
+    ChaosCase(
+        "nats-cluster", "replicated", ("partition",), 20.0,
+        known=frozenset({"P1"}), argued=GONE,
+    ),
     ChaosCase("nats-cluster", "replicated", ENDED, 20.0, argued=ORPHANS),
     ChaosCase(
         "rabbitmq-cluster", "quorum", ("partition",), 40.0, "rabbit-quorum",
