@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seriatim_models.history import Event, table
 from seriatim_models.history.complete import complete
-from seriatim_models.pipeline.audit.metrics import FIELDS, Measures, bound, bucket
+from seriatim_models.pipeline.audit.metrics import FIELDS, WINDOW, Measures, bound, bucket
 from seriatim_models.properties.columnar.event_batch import EventBatch
 
 from .conftest import first_events
@@ -179,6 +179,19 @@ def test_durations_shares_and_use_are_what_they_are() -> None:
     assert (share["n"], share["share"], share["jain"]) == (3, 1.0, 1.0)
     (use,) = m.prefetch("r")
     assert (use["n"], use["mean"], use["max"]) == (3, 5 / 3, 2)
+
+
+def test_times_may_be_as_far_apart_as_they_can_be_written() -> None:
+    """Their difference has no room in 64 bits."""
+    begin, end = -(2**62) - 1, 2**63 - 1
+    events = [
+        Event(i=0, t=begin, ev="publish", m="a", q="q"),
+        Event(i=1, t=begin + 5, ev="deliver", m="a", q="q", conn="c", ch=1),
+        Event(i=2, t=end - 5, ev="publish", m="b", q="q"),
+        Event(i=3, t=end, ev="deliver", m="b", q="q", conn="c", ch=1),
+    ]
+    found = [(r["window"], r["n"], r["max"]) for r in measured(events).latency("r")]
+    assert found == [(t // WINDOW * WINDOW, 1, 5) for t in (begin + 5, end)]
 
 
 def test_a_notified_consumer_is_timed_to_its_next_delivery() -> None:

@@ -157,7 +157,7 @@ class Measures:
         self.combine(right)
 
     def _count(self, metric: str, waited: Ints, windows: Ints, q: Coded) -> None:
-        """Many durations at once, each with its window and queue."""
+        """Many durations at once, each with the number of its window, and its queue."""
         of = bucket(np.maximum(waited, 0))
         for n, w, name, b in _counts(windows, q, Coded(of, [*range(of.max(initial=0) + 1)])):
             self.histograms[metric, w, name][b] += n
@@ -357,11 +357,11 @@ _SENT, _BACK, _TAKEN = 1, 2, 3
 
 
 def _counts(windows: Ints, q: Coded, of: Coded) -> Iterator[tuple[int, int, Any, Any]]:
-    """How often each window, queue and third value stand together."""
+    """How often each window, of which the numbers are given, queue and third value stand together."""
     if not len(windows):
         return
-    code, rows = combined([(windows - windows.min()) // WINDOW, q.codes, of.codes])
-    together = (windows[rows].tolist(), q.at(rows).texts(), of.at(rows).texts())
+    code, rows = combined([windows - windows.min(), q.codes, of.codes])
+    together = ((windows[rows] * WINDOW).tolist(), q.at(rows).texts(), of.at(rows).texts())
     yield from zip(np.bincount(code).tolist(), *together, strict=True)
 
 
@@ -383,7 +383,8 @@ class _Rows:
         self.limited = (self.limit > 0) & ~batch.flags("autoack", False)
 
     def window(self, rows: Ints) -> Ints:
-        return self.t[rows] // WINDOW * WINDOW
+        """The numbers of the windows: differences of times may be too large for 64 bits, theirs are not."""
+        return self.t[rows] // WINDOW
 
     def end(self, row: int) -> End:
         return int(self.t[row]), self.q.values[self.q.codes[row]], bool(self.redelivered[row])

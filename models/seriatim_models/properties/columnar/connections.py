@@ -377,9 +377,8 @@ class RegularConnections:
         others = np.flatnonzero(~opens)
         if len(others) < len(opens):
             first = np.full(rows.channels, len(opens), np.int64)
-            first[rows.channel[others[::-1]]] = others[
-                ::-1
-            ]  # of equal ones the last assigned stands
+            backwards = others[::-1]  # of equal ones the last assigned stands
+            first[rows.channel[backwards]] = backwards
             late |= opens & (first[rows.channel] < np.arange(len(opens)))
         self._used[rows.channel[others]] = True
         return late
@@ -416,9 +415,8 @@ class RegularConnections:
     def restore(self, state: ConnectionsState) -> None:
         """Go on where another one was that had this state."""
         self.holders, self._conns = Names.of(state.holders), Names.of(state.conns)
-        known = dict(
-            self._conns
-        )  # a name that is not there is a fault of the state, and gets no number
+        # A name that is not there is a fault of the state, and gets no number.
+        known = dict(self._conns)
         of = [known[holder.conn] for holder in state.holders]
         self._conn_of = np.array(of, np.int64)
         self._used = array_of(state.used, np.bool_)
