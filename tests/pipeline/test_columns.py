@@ -189,6 +189,12 @@ def test_a_text_is_there_if_it_is_neither_null_nor_empty(coded: bool) -> None:
     assert EventBatch(batch).some("m").tolist() == [True, False, False, True]
     assert EventBatch(batch).some("q").tolist() == [False] * 4  # a column that the batch lacks
     assert EventBatch(batch.slice(0, 0)).some("m").tolist() == []
+    _, offsets, data = pa.array(["one", "two"]).buffers()
+    beneath = pa.StringArray.from_buffers(2, offsets, data, pa.py_buffer(b"\x02"), 1)
+    assert EventBatch(pa.RecordBatch.from_pydict({"m": beneath})).some("m").tolist() == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(("kinds", "readings"), [((), 1), (("P1",), 2)], ids=["clean", "violated"])

@@ -181,6 +181,25 @@ def test_durations_shares_and_use_are_what_they_are() -> None:
     assert (use["n"], use["mean"], use["max"]) == (3, 5 / 3, 2)
 
 
+def test_a_lease_that_ran_out_begins_a_wait_of_the_one_message_that_it_names() -> None:
+    events = [
+        Event(i=0, t=0, ev="expire", m="a", q="q", requeue=True),
+        Event(i=1, t=16, ev="deliver", m="a", q="q", redelivered=True),
+    ]
+    (row,) = measured(events).latency("r")
+    assert (row["metric"], row["n"], row["max"]) == ("requeue_to_deliver", 1, 16)
+
+
+def test_of_a_part_without_notifications_the_first_delivery_of_a_consumer_counts() -> None:
+    events = [
+        Event(i=0, t=0, ev="notify", ctag="s"),
+        Event(i=1, t=32, ev="deliver", m="a", q="q", ctag="s"),
+        Event(i=2, t=99, ev="deliver", m="b", q="q", ctag="s"),
+    ]
+    (row,) = measured(events[:1], events[1:]).latency("r")
+    assert (row["metric"], row["n"], row["max"]) == ("notify_to_deliver", 1, 32)
+
+
 def test_times_may_be_as_far_apart_as_they_can_be_written() -> None:
     """Their difference has no room in 64 bits."""
     begin, end = -(2**62) - 1, 2**63 - 1

@@ -230,6 +230,25 @@ def test_more_without_an_answer_than_are_kept(monkeypatch: pytest.MonkeyPatch, c
         compare([*sent, *of], [cut])
 
 
+def test_what_a_command_had_covered_is_charged_to_its_own_connection() -> None:
+    """However the hashes of the messages stand to each other."""
+    for n in range(20):
+        events: list[Event] = []
+        for conn in "cd":
+            on: dict[str, Any] = {"lvl": "wire", "conn": conn, "ch": 1, "gen": 1, "q": "q"}
+            names = [f"{n}.{conn}{k}" for k in range(1, 4)]
+            events += [Event(i=0, ev="deliver", m=m, dtag=k, **on) for k, m in enumerate(names, 1)]
+            first, second, third = names
+            named = [second] if conn == "c" else [first, second]
+            events.append(Event(i=0, ev="ack", dtag=2, multiple=True, ms=named, **on))
+            if conn == "c":  # that command had covered it
+                events.append(Event(i=0, ev="ack", dtag=1, ms=[first], **on))
+            events.append(Event(i=0, ev="ack", dtag=3, ms=[third], **on))
+        events = [msgspec.structs.replace(e, i=k, t=k) for k, e in enumerate(events)]
+        assert cleared(events).irregular() == {"c"}
+        compare(events)
+
+
 def test_a_state_whose_channels_are_of_other_connections_is_refused() -> None:
     """A stream's state may have been written by anybody."""
     state = cleared([Event(i=0, ev="ch_open", conn="c", ch=1, t=0)]).state()

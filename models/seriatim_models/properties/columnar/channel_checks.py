@@ -6,6 +6,7 @@ None of them reports a violation: what might be one is a *wrong* row, see `conne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from seriatim_models.properties.columnar.connections import (
     WHOLE,
     ChannelRows,
     Cleared,
-    paired,
 )
 from seriatim_models.properties.columnar.rows import Hashes, Smalls
 
@@ -161,6 +161,26 @@ class SilenceCheck:
         """Go on where another one was that had these arrays."""
         (ended,) = arrays
         self._ended = array_of(ended, np.bool_)
+
+
+class Pairs(NamedTuple):
+    """Rows as they follow each other about one message, in the order given."""
+
+    before: Ints
+    """Of each row the one before it that is about the same; -1 for none."""
+    last: Bools
+    """Of each row whether none about the same follows."""
+
+
+def paired(message: Hashes) -> Pairs:
+    """Pair rows by what they are about."""
+    order = stable_order(message)
+    same = message[order][1:] == message[order][:-1]
+    before = np.full(len(message), -1, np.int64)
+    before[order[1:][same]] = order[:-1][same]
+    last = np.ones(len(message), np.bool_)
+    last[order[:-1][same]] = False
+    return Pairs(before, last)
 
 
 class AnswerCheck:

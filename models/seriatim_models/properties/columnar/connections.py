@@ -148,26 +148,6 @@ _KEPT = np.dtype(_SAVED.descr, align=True)
 """An acquisition that waits for its settlement, from batch to batch."""
 
 
-class Pairs(NamedTuple):
-    """Rows as they follow each other about one message, in the order given."""
-
-    before: Ints
-    """Of each row the one before it that is about the same; -1 for none."""
-    last: Bools
-    """Of each row whether none about the same follows."""
-
-
-def paired(message: Hashes) -> Pairs:
-    """Pair rows by what they are about."""
-    order = stable_order(message)
-    same = message[order][1:] == message[order][:-1]
-    before = np.full(len(message), -1, np.int64)
-    before[order[1:][same]] = order[:-1][same]
-    last = np.ones(len(message), np.bool_)
-    last[order[:-1][same]] = False
-    return Pairs(before, last)
-
-
 class _Commands(NamedTuple):
     several: Bools
     """Of each row whether its command is for several messages."""
