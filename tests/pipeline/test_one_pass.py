@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seriatim_models.child_process import processes
 from seriatim_models.history import Event, Header, table, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import audit_paths
@@ -112,13 +112,13 @@ def test_a_queue_that_shares_a_connection_with_an_irregular_one_is_judged_once(
     """Whether the checks of both are the same ones or not: where it spoils many rows, each has its own."""
     monkeypatch.setattr(chunks, "TOGETHER", together)
     took: list[int] = []
-    take_divided = QueueGroups.take_divided
+    take_divided = QueueGroups._take_divided
 
-    def noted(self: QueueGroups, batch: EventBatch) -> None:
+    def noted(self: QueueGroups, parts: Sequence[int], batch: EventBatch) -> None:
         took.append(len(batch))
-        take_divided(self, batch)
+        take_divided(self, parts, batch)
 
-    monkeypatch.setattr(QueueGroups, "take_divided", noted)
+    monkeypatch.setattr(QueueGroups, "_take_divided", noted)
     path = tmp_path / "h.parquet"
     write_history(path, on_one_connection(), Header(run="run", params={"complete": True}))
     report = in_one_pass([path], BLACKBOX)
@@ -130,24 +130,6 @@ def test_a_queue_that_shares_a_connection_with_an_irregular_one_is_judged_once(
     assert len(took) == (0 if together == 1000 else 2)
     found = {f.property: f for f in report.findings}
     assert found["P5"].verdict is Verdict.VIOLATED
-
-
-@pytest.mark.parametrize(("enough", "apart"), [(4000, True), (4001, False)])
-def test_a_second_process_is_a_matter_of_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough: int, apart: bool
-) -> None:
-    """Of bytes a million delta encoded events were too few."""
-    made = generate.generate(tmp_path, 4000, queues=5, kinds=())
-    monkeypatch.setattr(one_pass, "ENOUGH", enough + made.events - 4000)
-    started: list[int] = []
-
-    def noted(n: int, *given: Any) -> Any:
-        started.append(n)
-        return processes(n, *given)
-
-    monkeypatch.setattr(one_pass, "processes", noted)
-    audit_paths([tmp_path], properties=BLACKBOX, jobs=2)
-    assert started == ([1] if apart else [])
 
 
 def test_columns_that_are_empty_need_not_be_there(tmp_path: Path) -> None:

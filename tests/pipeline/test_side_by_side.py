@@ -14,13 +14,11 @@ import pytest
 
 from seriatim_models.conformance.profile_consistency import forms
 from seriatim_models.conformance.profiles import PROFILES, SYSTEMS
-from seriatim_models.history import Event, Header, read_history, write_history
+from seriatim_models.history import Event, Header, write_history
 from seriatim_models.pipeline import AuditReport, PipelineError, audit_paths
-from seriatim_models.pipeline.audit import block_process, one_pass, side_by_side
+from seriatim_models.pipeline.audit import block_process, side_by_side
 from seriatim_models.pipeline.audit.block_process import BlockFailure
-from seriatim_models.pipeline.audit.runs import RunPlan
 from seriatim_models.pipeline.audit.side_by_side import Shares, divided, judged
-from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.base import AnyProperty, Verdict, WholeHistory
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.second_look import SecondLook, encoded
@@ -44,7 +42,6 @@ class Own(WholeHistory):
 @pytest.fixture(autouse=True)
 def every_file_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_by_side, "ENOUGH", 0)
-    monkeypatch.setattr(one_pass, "ENOUGH", 0)
 
 
 def recorded(path: Path, fault: str = "", run: str = "r") -> Path:
@@ -87,43 +84,6 @@ def test_the_findings_are_those_of_one_process(jobs: int, fault: str, tmp_path: 
     alone, shared = audited(path, 1, FORMS), audited(path, jobs, FORMS)
     assert shared == alone
     assert (alone.verdict is Verdict.VIOLATED) == bool(fault)
-
-
-@pytest.mark.parametrize("jobs", [2, 3])
-@pytest.mark.parametrize("each", [0, 1])
-def test_parquet_is_judged_as_by_one_process(jobs: int, each: int, tmp_path: Path) -> None:
-    generate(tmp_path, 3000, queues=5, each=each)
-    judges = (Own(), *FORMS)
-    alone, shared = audited(tmp_path, 1, judges), audited(tmp_path, jobs, judges)
-    assert shared == alone
-    assert (alone.verdict is Verdict.VIOLATED) == bool(each)
-
-
-def test_parquet_that_goes_row_by_row_leaves_no_process(tmp_path: Path) -> None:
-    """The files are not what they were by the time that they are read."""
-    recorded = read_history(DATA / "rabbit-classic-lockstep.jsonl.gz")
-    path = tmp_path / "h.parquet"
-    events = [msgspec.structs.replace(e, i=k // 2) for k, e in enumerate(recorded.events[:500])]
-    params = {"complete": True}
-    write_history(path, events, msgspec.structs.replace(recorded.header, params=params))
-    assert audited(path, 2) == audited(path, 1)
-
-
-def test_a_process_that_judges_parquet_and_is_killed_is_an_error_of_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generate(tmp_path, 3000, queues=5)
-    judged = one_pass._judged
-
-    def kills(run: RunPlan, properties: Sequence[AnyProperty], *_: object) -> object:
-        for process in active_children():
-            process.kill()
-            process.join()
-        return judged(run, properties)
-
-    monkeypatch.setattr(one_pass, "_judged", kills)
-    with pytest.raises(PipelineError, match="was it killed, or out of memory"):
-        audit_paths([tmp_path], jobs=2)
 
 
 @pytest.mark.slow

@@ -87,8 +87,8 @@ from seriatim_models.report.text import write
 @master_option("Spark: the cluster")
 @number_option(
     "--jobs",
-    "Processes that share the properties of one long recording "
-    "[dim](as many as there are processors)[/].",
+    "Processors for one long recording: threads or processes share its properties "
+    "[dim](all that there are)[/].",
     JOBS,
 )
 @click.option(

@@ -34,8 +34,9 @@ def audit_paths(
     temporary. `master` is Spark's (see `session`).
     `on_events` is called now and then by the local engine, with how many events it has read.
     `alone`: this process does nothing else, so pyarrow need not know pandas in it (`spared_imports`).
-    `jobs`: processes of the local engine, which share the properties of one long recording. They are
-    spawned: a script that asks for several has its own work behind ``if __name__ == "__main__"``.
+    `jobs`: on how many processors the local engine judges one recording: by threads if it is Parquet that its recorder
+    completed, else by processes that share the properties of a long one. They are spawned: a script that asks for
+    several has its own work behind ``if __name__ == "__main__"``.
     Both engines give the same verdicts, counts and witnesses.
     Raises `HistoryError` for input that cannot be read and `PipelineError` for an engine that cannot run here;
     both are ValueErrors of one sentence.

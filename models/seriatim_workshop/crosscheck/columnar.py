@@ -202,7 +202,8 @@ def by_one_pass(events: Sequence[Event]) -> list[Finding] | None:
         head = Header(run="run", rec=rec, clk=clk, params={"complete": True})
         write_history(path, events, head)
         try:
-            found = one_pass.judged(plan([path]).runs[0], BLACKBOX).findings
+            threads = 1 + len(events) % one_pass.MOST
+            found = one_pass.judged(plan([path]).runs[0], BLACKBOX, threads=threads).findings
         except columns.RowByRow:
             return None
     return found

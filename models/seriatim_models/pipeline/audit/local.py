@@ -1,10 +1,10 @@
 """The local engine: one process or a few, memory that grows with the summaries and not with the history.
 
 Clean files of lines of one recorder are read in blocks and judged by the columnar evaluator
-(`seriatim_models.properties.columnar`), and what is not clean is read by line (`runs.read`) and judged by it. Parquet
-that is taken in by columns (`columns`) is judged in one reading (`one_pass`). Long recordings of both kinds are judged
-by several processes (`side_by_side`). Without numpy and pyarrow, which the extra `audit` brings, all is judged row by
-row (`run_fold`), as are the runs of recordings that name each other's. The findings are the same.
+(`seriatim_models.properties.columnar`), long ones by several processes (`side_by_side`); what is not clean is read by
+line (`runs.read`) and judged by it. Parquet that is taken in by columns (`columns`) is judged in one reading, by some
+threads (`one_pass`). Without numpy and pyarrow, which the extra `audit` brings, all is judged row by row (`run_fold`),
+as are the runs of recordings that name each other's. The findings are the same.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _of_parquet(
     from seriatim_models.pipeline.audit.one_pass import judged
 
     try:
-        return judged(planned, properties, on_events, jobs, alone)
+        return judged(planned, properties, on_events, threads=jobs)
     except RowByRow:
         return None
 
@@ -117,7 +117,7 @@ def audit(
     jobs: int = 1,
 ) -> found.AuditReport:
     """Judge every run of the plan; `on_events` is called now and then with how many events have been read, `alone`
-    says that this process does nothing else, and `jobs` how many may judge a run.
+    says that this process does nothing else, and `jobs` on how many processors a run may be judged.
 
     Raises `HistoryError`.
     """

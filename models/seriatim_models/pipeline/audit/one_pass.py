@@ -9,19 +9,16 @@ another file by the time of a second reading, raises `columns.RowByRow`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seriatim_models.child_process import processes
 from seriatim_models.files import fingerprint
 from seriatim_models.history import table
 from seriatim_models.history.event import GAP
 from seriatim_models.pipeline.audit import chunks, columns
 from seriatim_models.pipeline.audit import findings as found
-from seriatim_models.pipeline.audit.block_process import ended
 from seriatim_models.pipeline.audit.groups import (
     BATCH,
     GroupChecks,
@@ -32,30 +29,28 @@ from seriatim_models.pipeline.audit.groups import (
 )
 from seriatim_models.pipeline.audit.queue_groups import QueueGroups, QueuesLeft
 from seriatim_models.pipeline.audit.runs import FileCount, RunPlan
-from seriatim_models.pipeline.audit.side_by_side import DOES, ours
-from seriatim_models.pipeline.errors import PipelineError
-from seriatim_models.pipeline.garbage import rare_collections
-from seriatim_models.pipeline.spared_imports import spare_pandas
+from seriatim_models.pipeline.audit.threads import in_threads, read_ahead
 from seriatim_models.properties.base import AnyProperty, Finding
 from seriatim_models.properties.blackbox.lifecycle import LifecycleProperty
 from seriatim_models.properties.columnar.batches import concerning, rows_of_batch
 from seriatim_models.properties.columnar.event_batch import EventBatch
 from seriatim_models.properties.columnar.prefilter import IrregularMessages, Prefilter, Prefiltered
 
-ENOUGH = 400_000
-"""Rows that are worth a second process."""
 LENGTH = 2**17
 """Rows that are held at a time."""
+MOST = 3
+"""More threads gain nothing, since Python's lock is what they wait for; one more reads."""
 
 
 class _Recording:
     """The files of a run, which may be read several times."""
 
-    def __init__(self, run: RunPlan) -> None:
-        """Raises `RowByRow` if they may not be taken by columns."""
+    def __init__(self, run: RunPlan, ahead: bool) -> None:
+        """`ahead`: another thread reads them. Raises `RowByRow` if they may not be taken by columns."""
         if len(run.recorders) != 1:
             raise columns.RowByRow("several recorders")
         self.run = run.run
+        self._ahead = ahead
         paths = [source.path for source in run.recorders[0]]
         self._stamps = {path: fingerprint(path) for path in paths}
         heads = [(path, columns.header(path)) for path in paths]
@@ -66,6 +61,9 @@ class _Recording:
 
     def batches(self) -> Iterator[EventBatch]:
         """The rows with places and buckets, some at a time. Raises `RowByRow`, behind the last if the files changed."""
+        return read_ahead(self._read()) if self._ahead else self._read()
+
+    def _read(self) -> Iterator[EventBatch]:
         n = 0
         reached = -(2**63), -(2**63)
         for held in columns.in_turn(self._files, self.run, reached, LENGTH, table.CODED):
@@ -114,6 +112,7 @@ class _FirstReading:
         recording: _Recording,
         properties: Sequence[AnyProperty],
         on_events: Callable[[int], None] | None,
+        threads: int,
     ) -> None:
         of: dict[str, dict[int, AnyProperty]] = {}
         for n, p in enumerate(properties):
@@ -127,27 +126,36 @@ class _FirstReading:
         self._whole = RowsLeft(None, of.get("run", {}))
         self.statistics = found.RunStatistics(recording.run)
         self.ended: int | None = None
-        for batch in recording.batches():
-            self._take(batch)
-            if on_events is not None:
-                on_events(self.statistics.events)
-        if self._of_queues.divide(self.ended):
+        self._on_events = on_events
+        queues, messages, rest = self._of_queues.take, self._take_messages, self._take_rest
+        ways = [
+            [[queues, messages, rest]],
+            [[queues], [messages, rest]],
+            [[queues], [messages], [rest]],
+        ]
+        with in_threads(ways[threads - 1]) as take:
             for batch in recording.batches():
-                self._of_queues.take_divided(batch)
+                take(batch)
+        if self._of_queues.divide(self.ended):
+            with in_threads([[of] for of in self._of_queues.divided(threads)]) as take:
+                for batch in recording.batches():
+                    take(batch)
 
-    def _take(self, batch: EventBatch) -> None:
+    def _take_messages(self, batch: EventBatch) -> None:
+        if self._messages:
+            self._prefilter.take(*rows_of_batch(batch, self._prefilter.holders))
+
+    def _take_rest(self, batch: EventBatch) -> None:
         found.count(self.statistics, columns.kinds({"ev": batch.column("ev")}), GAP)
         if "t" in batch.arrow.schema.names:
             latest = pc.max(batch.arrow["t"]).as_py()
             self.ended = latest if self.ended is None else max(self.ended, latest)
-        if self._messages:
-            rows = rows_of_batch(batch, self._prefilter.holders)
-            self._prefilter.take(*rows)
-        self._of_queues.take(batch)
         if self._of_connections.looks:
             self._of_connections.take(batch)
         if self._whole.properties:
             fold_rows(batch, [self._whole], "q")
+        if self._on_events is not None:
+            self._on_events(self.statistics.events)
 
     def findings(self) -> Iterator[tuple[int, Finding]]:
         """The findings on what is cleared, and on the run as a whole."""
@@ -166,56 +174,15 @@ def judged(
     run: RunPlan,
     properties: Sequence[AnyProperty],
     on_events: Callable[[int], None] | None = None,
-    jobs: int = 1,
-    alone: bool = False,
+    threads: int = 1,
 ) -> found.JudgedRun:
-    """Judge a run, in so many processes if it is long: by queues, by connections and by the rest; each reads all of it.
+    """Judge a run, in so many threads, of which this one calls `on_events` (see `audit_paths`).
 
-    `on_events` and `alone`: see `audit_paths`. Raises `RowByRow` for what cannot be taken by columns, and
-    `PipelineError` if another process was killed.
+    Raises `RowByRow` for what cannot be taken by columns.
     """
-    if jobs == 1 or _rows(run) < ENOUGH:
-        return _judged(run, properties, on_events)
-    scopes = ("queue", "connection") if jobs > 2 else ("queue",)
-    elsewhere = [
-        [n for n, p in enumerate(properties) if p.partitioning == scope and ours(p)]
-        for scope in scopes
-    ]
-    here = [n for n in range(len(properties)) if not any(n in share for share in elsewhere)]
-    with processes(len(elsewhere), *([spare_pandas] if alone else [])) as pool:
-        futures = [
-            pool.submit(_judged_apart, run, [properties[n] for n in share]) for share in elsewhere
-        ]
-        mine = _judged(run, [properties[n] for n in here], on_events)
-        try:
-            others = [future.result() for future in futures]
-        except BrokenProcessPool as error:
-            raise PipelineError(ended(DOES)) from error
-    by_number = {
-        n: finding
-        for numbers, one in zip([here, *elsewhere], [mine, *others], strict=True)
-        for n, finding in zip(numbers, one.findings, strict=True)
-    }
-    return mine._replace(findings=[by_number[n] for n in range(len(properties))])
-
-
-def _rows(run: RunPlan) -> int:
-    """How many rows the files of its first recorder have. Raises `RowByRow`."""
-    return sum(n for source in run.recorders[0] for _, _, n in columns.pieces(source.path))
-
-
-@rare_collections()
-def _judged_apart(run: RunPlan, properties: Sequence[AnyProperty]) -> found.JudgedRun:
-    return _judged(run, properties)
-
-
-def _judged(
-    run: RunPlan,
-    properties: Sequence[AnyProperty],
-    on_events: Callable[[int], None] | None = None,
-) -> found.JudgedRun:
-    recording = _Recording(run)
-    reading = _FirstReading(recording, properties, on_events)
+    threads = min(threads, MOST)
+    recording = _Recording(run, ahead=threads > 1)
+    reading = _FirstReading(recording, properties, on_events, threads)
     statistics, ended = reading.statistics, reading.ended
     findings, left = [*reading.findings()], reading.left()
     del reading  # what the checks hold is not needed any more

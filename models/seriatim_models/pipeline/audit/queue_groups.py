@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class QueueGroups:
                 checks.take(batch)
 
     def divide(self, ended: int | None) -> bool:
-        """Divide the queues if one made many others irregular. Whether it did: then `take_divided` all events anew."""
+        """Divide the queues if one made many others irregular. Whether it did: then all events are `divided` anew."""
         spoilt = sum(self._rows[q] for q in self._parts[0].spoilt(ended))
         if self._nameless or spoilt <= max(chunks.TOGETHER, MANY * self._rows.total()):
             return False
@@ -82,16 +83,22 @@ class QueueGroups:
             self._parts = [GroupChecks(divided, "q") for _ in range(parts)]
         return parts > 1
 
-    def take_divided(self, batch: EventBatch) -> None:
-        """Add the next events to the checks of the parts."""
+    def divided(self, shares: int = 1) -> list[Callable[[EventBatch], None]]:
+        """What adds the next events to the checks of the parts, each to those of a share of the parts."""
+        return [
+            partial(self._take_divided, range(k, len(self._parts), shares)) for k in range(shares)
+        ]
+
+    def _take_divided(self, parts: Sequence[int], batch: EventBatch) -> None:
         part_of = {bucket: k % len(self._parts) for k, bucket in enumerate(self._buckets)}
         looked = {"bucket", *self._parts[0].columns}
         held = batch.arrow.select([c for c in batch.arrow.schema.names if c in looked])
         # What is of no part concerns all.
         of = [part_of.get(name, -1) for name in held["bucket"].dictionary.to_pylist()]
         part = np.array(of, np.int64)[np.asarray(held["bucket"].indices)]
-        for k, checks in enumerate(self._parts):
-            checks.take(EventBatch(held.filter(pa.array((part == k) | (part < 0)))))
+        for k in parts:
+            mine = held.filter(pa.array((part == k) | (part < 0)))
+            self._parts[k].take(EventBatch(mine))
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings on the queues that are cleared, by number of the property."""

@@ -2,7 +2,7 @@
 
 This process reads the lines and completes the events, which is a fold from one to the next, and sends each block to the
 others. Each of them judges as it does alone, so the findings are the same, whoever makes them.
-Parquet is read by each of them instead: see `one_pass.judged`.
+Parquet is judged by threads instead: see `threads`.
 """
 
 from __future__ import annotations

@@ -200,8 +200,9 @@ def _judged_by_queue(
     for file in task.files if properties else ():
         queues.take(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
     if queues.divide(task.ended):
+        (take,) = queues.divided()
         for file in task.files:
-            queues.take_divided(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
+            take(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
     yield from queues.findings(task.ended)
     for left in queues.left(task.ended):
         for file in task.files:
