@@ -24,6 +24,7 @@ from seriatim_models.pipeline.audit.tasks import audit_chunks
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.columnar.event_batch import EventBatch
+from seriatim_models.properties.columnar.lines import RegularLines
 
 ON: dict[str, Any] = {"lvl": "broker", "q": "q"}
 BY: dict[str, Any] = {"conn": "c", "ch": 1, "gen": 1, **ON}
@@ -223,6 +224,43 @@ def test_chunks_are_read_again_for_messages_only_where_one_is_irregular(
     found = audit_chunks(Inline(), tmp_path / "chunks", of_messages, measure=False).findings
     assert any(f.n_violations for f in found) == bool(kinds)
     assert len(read) == readings * len(files)
+
+
+@pytest.mark.parametrize("polls", [False, True])
+def test_p4_reads_names_of_messages_only_where_somebody_polls(
+    polls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delivery always has one. A poll may have come back empty, and is no case then."""
+    of: dict[str, Any] = {
+        "q": "q",
+        "conn": "c",
+        "ch": 1,
+        "gen": 1,
+        "pub": "p",
+        "redelivered": False,
+    }
+    kinds = ["deliver", "deliver", "get" if polls else "deliver", "deliver"]
+    events = [
+        Event(i=n, t=n, lvl="broker", ev=kind, m="" if kind == "get" else f"m{n}", pseq=n, dtag=n, **of)
+        for n, kind in enumerate(kinds, 1)
+    ]  # fmt: skip
+    chunk = chunks.write_chunk(tmp_path, "c", columns.placed(table.columns(events), 0))
+    read: list[str] = []
+    read_row_groups = pq.ParquetFile.read_row_groups
+
+    def noted(file: pq.ParquetFile, groups: Any, names: Any, **how: Any) -> Any:
+        read.extend(names)
+        return read_row_groups(file, groups, names, **how)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
+    (check,) = [p for p in BLACKBOX if p.id == "P4"]
+    lines = RegularLines([check])
+    lines.take(chunks.read_events(str(tmp_path / chunk.path), lines.columns))
+    cleared = lines.finish(None)
+    assert cleared is not None
+    assert cleared.cases == {"P4": (2 if polls else 3, 0)}
+    assert read.count("m") == polls
+    assert not {"ctag", "proc"} & {*read}
 
 
 @pytest.mark.parametrize("rising", [True, False])

@@ -75,6 +75,59 @@ def test_only_values_that_occur_are_numbered(events: list[Event]) -> None:
     assert names.keys() == {*wanted}
 
 
+@settings(deadline=None)
+@given(events=EVENTS, data=st.data())
+def test_columns_that_are_read_later_are_those_of_the_same_rows(
+    events: list[Event], data: st.DataObject
+) -> None:
+    """Whatever rows and columns were chosen before they are asked for, and each is read once."""
+    plain = table.batch(events)
+    held = {**dict(zip(plain.schema.names, plain.columns, strict=True))}
+    held["n"] = pa.array(data.draw(st.permutations(range(len(events)))), pa.int64())
+    whole = pa.RecordBatch.from_pydict(held)
+    at_hand = data.draw(st.sets(st.sampled_from([*held])))
+    asked: list[str] = []
+
+    def later(name: str) -> pa.Array | None:
+        asked.append(name)
+        return held.get(name)
+
+    alike, some = EventBatch(whole), EventBatch(whole.select([*{*at_hand, "n"}]), later)
+    for _ in range(data.draw(st.integers(0, 3))):
+        match data.draw(st.sampled_from(["only", "select", "in_order"])):
+            case "only":
+                rows = np.array([data.draw(st.booleans()) for _ in range(len(alike))], np.bool_)
+                alike, some = alike.only(rows), some.only(rows)
+            case "select":
+                some = some.select({*data.draw(st.sets(st.sampled_from([*at_hand, "n"]))), "n"})
+            case _:
+                alike, some = alike.in_order(), some.in_order()
+    for _ in range(2):
+        assert some.some("m").tolist() == alike.some("m").tolist()
+        assert some.present("ch").tolist() == alike.present("ch").tolist()
+        assert some.column("key").to_pylist() == alike.column("key").to_pylist()
+        assert some.ints("pseq", -1).tolist() == alike.ints("pseq", -1).tolist()
+        assert some.holders().texts() == alike.holders().texts()
+    assert len(asked) == len({*asked})
+    assert at_hand.isdisjoint(asked)
+
+
+@pytest.mark.parametrize("ch", [1, None])
+def test_where_all_act_on_channels_nobody_asks_for_consumers(ch: int | None) -> None:
+    asked: list[str] = []
+
+    def later(name: str) -> pa.Array | None:
+        asked.append(name)
+        return pa.array(["a"]) if name == "ctag" else None
+
+    held = table.batch([Event(i=0, ev="publish", conn="c", ch=ch, gen=1)])
+    batch = EventBatch(held.select(["ev", "conn", "ch", "gen"]), later)
+    assert [*batch.holders().texts()] == [
+        holder(Event(i=0, ev="", conn="c", ch=ch, gen=1, ctag="a"))
+    ]
+    assert asked == ([] if ch else ["ctag", "proc"])
+
+
 def test_what_is_known_of_a_batch_cannot_be_written_into() -> None:
     """Other checks rely on it."""
     batch = EventBatch(table.batch([Event(i=0, ev="publish", conn="c", ch=1, m="a", pseq=1)]))

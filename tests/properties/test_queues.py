@@ -115,13 +115,14 @@ def made(seed: int) -> list[Event]:
 def batches(
     events: Sequence[Event], cuts: Sequence[int], columns: Collection[str]
 ) -> Iterator[EventBatch]:
-    """The events as chunk files have them."""
+    """The events as chunk files have them, with some columns at hand."""
     edges = sorted({0, len(events), *(c for c in cuts if c < len(events))})
     for a, b in pairwise(edges):
         held = table.columns(list(events[a:b]))
-        held = {c: v for c, v in held.items() if v.null_count < len(v) and c in columns}
+        held = {c: v for c, v in held.items() if v.null_count < len(v)}
         held["n"] = pa.array(range(a, b), pa.int64())
-        yield EventBatch(pa.RecordBatch.from_pydict(held))
+        at_hand = {c: v for c, v in held.items() if c in columns or c == "n"}
+        yield EventBatch(pa.RecordBatch.from_pydict(at_hand), held.get)
 
 
 def cleared(

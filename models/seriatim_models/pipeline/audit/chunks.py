@@ -340,28 +340,46 @@ def opened(path: Path, coded: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
             raise PipelineError(f"{path}: not readable as Parquet: {error}") from error
 
 
+def read_events(
+    file: str, columns: Collection[str], buckets: Collection[str] | None = None
+) -> EventBatch:
+    """As `read_chunk`. A column that is not among those is read if it is asked for, which may raise the same."""
+    names: list[str] = []
+    rows = read_chunk(file, columns, buckets, names)
+
+    def later(name: str) -> pa.Array | None:
+        return read_chunk(file, (name, "n", "bucket"), buckets)[name] if name in names else None
+
+    return EventBatch(rows, later)
+
+
 def read_chunk(
-    file: str, columns: Iterable[str] | None = None, buckets: Collection[str] | None = None
+    file: str,
+    columns: Iterable[str] | None = None,
+    buckets: Collection[str] | None = None,
+    names: list[str] | None = None,
 ) -> pa.RecordBatch:
-    """A chunk's rows, or those of some of its buckets, sorted by bucket and `n`.
+    """A chunk's rows, or those of some of its buckets, sorted by bucket and `n`; `names` is given all its columns.
 
     Raises `PipelineError` if they are not: the verdicts rest on it.
     """
     with opened(Path(file), [*table.CODED, "bucket"]) as held:
-        names = held.schema_arrow.names
-        if not {"n", "bucket"} <= set(names):
+        there = held.schema_arrow.names
+        if not {"n", "bucket"} <= set(there):
             raise PipelineError(f"{file}: columns n and bucket are missing")
         for field in held.schema_arrow:
             kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
             if _TYPES.get(field.name) != kind:
                 raise PipelineError(f"{file}: column {field.name} is of type {kind}")
-        chosen = None if columns is None else [c for c in columns if c in names]
+        chosen = None if columns is None else [c for c in columns if c in there]
         groups = [
             g
             for g, name in enumerate(_buckets(held.metadata))
             if buckets is None or name in buckets
         ]
         rows = held.read_row_groups(groups, chosen, use_threads=False).combine_chunks()
+    if names is not None:
+        names += there
     if not len(rows):
         return pa.RecordBatch.from_arrays(
             [pa.nulls(0, f.type) for f in rows.schema], schema=rows.schema

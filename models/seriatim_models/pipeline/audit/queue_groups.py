@@ -91,14 +91,13 @@ class QueueGroups:
 
     def _take_divided(self, parts: Sequence[int], batch: EventBatch) -> None:
         part_of = {bucket: k % len(self._parts) for k, bucket in enumerate(self._buckets)}
-        looked = {"bucket", *self._parts[0].columns}
-        held = batch.arrow.select([c for c in batch.arrow.schema.names if c in looked])
+        held = batch.select({"bucket", *self._parts[0].columns})
+        bucket = held.arrow["bucket"]
         # What is of no part concerns all.
-        of = [part_of.get(name, -1) for name in held["bucket"].dictionary.to_pylist()]
-        part = np.array(of, np.int64)[np.asarray(held["bucket"].indices)]
+        of = [part_of.get(name, -1) for name in bucket.dictionary.to_pylist()]
+        part = np.array(of, np.int64)[np.asarray(bucket.indices)]
         for k in parts:
-            mine = held.filter(pa.array((part == k) | (part < 0)))
-            self._parts[k].take(EventBatch(mine))
+            self._parts[k].take(held.only((part == k) | (part < 0)))
 
     def findings(self, ended: int | None) -> Iterator[tuple[int, Finding]]:
         """The findings on the queues that are cleared, by number of the property."""

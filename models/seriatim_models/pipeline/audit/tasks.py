@@ -198,11 +198,11 @@ def _judged_by_queue(
     # Where a chunk is nameless all queues are one partition, without buckets.
     queues = QueueGroups(properties, task.buckets, looks=not task.buckets)
     for file in task.files if properties else ():
-        queues.take(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
+        queues.take(chunks.read_events(file, queues.columns, mine))
     if queues.divide(task.ended):
         (take,) = queues.divided()
         for file in task.files:
-            take(EventBatch(chunks.read_chunk(file, queues.columns, mine)))
+            take(chunks.read_events(file, queues.columns, mine))
     yield from queues.findings(task.ended)
     for left in queues.left(task.ended):
         for file in task.files:

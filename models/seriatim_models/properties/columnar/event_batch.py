@@ -19,8 +19,9 @@ from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names, distinct
 from seriatim_models.properties.columnar.rows import Hashes, hashes
 
-HOLDER = ("conn", "ch", "gen", "ctag", "proc")
-"""The columns that say who acts."""
+OF_CHANNEL, OF_NONE = ("conn", "ch", "gen"), ("ctag", "proc")
+HOLDER = (*OF_CHANNEL, *OF_NONE)
+"""The columns that say who acts; the last ones where there is no channel."""
 FEW_WORDS = 3
 """So many words are compared one by one, which is faster than a look into a table for each row."""
 
@@ -94,11 +95,17 @@ def _kept(work: Callable[Concatenate[EventBatch, P], R]) -> Callable[Concatenate
     return known
 
 
+Later = Callable[[str], pa.Array | None]
+"""Reads a column when it is asked for; None if there is none."""
+
+
 class EventBatch:
     """Some events as columns. A field of `Event` of which there is no column is empty throughout."""
 
-    def __init__(self, arrow: pa.RecordBatch) -> None:
+    def __init__(self, arrow: pa.RecordBatch, later: Later | None = None) -> None:
+        """`later` is asked for columns that `arrow` lacks."""
         self.arrow = arrow
+        self._later = later
         # Any: whatever was asked
         self.known: dict[tuple[object, ...], Any] = {}
         """What was worked out so far."""
@@ -109,13 +116,27 @@ class EventBatch:
 
     def column(self, name: str) -> pa.Array:
         """Return the column of a field; where there is none, nulls of its type."""
+        found = self._held(name)
+        return pa.nulls(len(self), table.SCHEMA.field(name).type) if found is None else found
+
+    def _held(self, name: str) -> pa.Array | None:
         if name in self._names:
             return self.arrow[name]
-        return pa.nulls(len(self), table.SCHEMA.field(name).type)
+        return None if self._later is None else self._read(name)
+
+    @_kept
+    def _read(self, name: str) -> pa.Array | None:
+        return None if self._later is None else self._later(name)
 
     def only(self, rows: Bools) -> EventBatch:
         """Return some of the rows."""
-        return EventBatch(self.arrow.filter(pa.array(rows)))
+        chosen = pa.array(rows)
+        return self._picked(lambda of: of.filter(chosen))
+
+    def select(self, columns: Collection[str]) -> EventBatch:
+        """Return the same rows with some of the columns at hand."""
+        held = self.arrow.select([name for name in self.arrow.schema.names if name in columns])
+        return EventBatch(held, self._held)
 
     def named(self, names: Collection[str]) -> EventBatch:
         """Return the events of some names."""
@@ -127,7 +148,18 @@ class EventBatch:
         n = np.asarray(self.arrow["n"])
         if (n[1:] > n[:-1]).all():
             return self
-        return EventBatch(self.arrow.take(pc.array_sort_indices(self.arrow["n"])))
+        order = pc.array_sort_indices(self.arrow["n"])
+        return self._picked(lambda of: of.take(order))
+
+    # Any: Arrow's batches and arrays have the same methods
+    def _picked(self, pick: Callable[[Any], Any]) -> EventBatch:
+        """Return the rows that `pick` takes, of each column when it is there."""
+
+        def later(name: str) -> pa.Array | None:
+            found = self._read(name)
+            return None if found is None else pick(found)
+
+        return EventBatch(pick(self.arrow), None if self._later is None else later)
 
     @_kept
     def coded(self, name: str) -> Coded:
@@ -148,9 +180,9 @@ class EventBatch:
         """Return for each row whether a field of texts has one that is not empty. Names of messages are nearly all
         different, so this does not make codes of them.
         """
-        if name not in self._names:
+        found = self._held(name)
+        if found is None:
             return np.zeros(len(self), np.bool_)
-        found = self.arrow[name]
         if not pa.types.is_string(found.type):
             return ~self.coded(name).among("")
         if not len(found):
@@ -163,11 +195,10 @@ class EventBatch:
     @_kept
     def present(self, name: str) -> Bools:
         """Return for each row whether it has the field."""
-        if name not in self._names:
-            return np.zeros(len(self), np.bool_)
-        if not self.arrow[name].null_count:
-            return np.ones(len(self), np.bool_)
-        found: Bools = np.asarray(pc.is_valid(self.arrow[name]))
+        held = self._held(name)
+        if held is None or not held.null_count:
+            return np.full(len(self), held is not None)
+        found: Bools = np.asarray(pc.is_valid(held))
         return found
 
     @_kept
@@ -201,13 +232,13 @@ class EventBatch:
     @_kept
     def holders(self) -> Coded:
         """Return who acts, named as `lifecycle.holder` names it. Several codes may stand for one holder."""
-        return _holders(*(self.coded(name) for name in HOLDER))
+        return _holders(self.coded)
 
     def holders_at(self, rows: Ints) -> Coded:
         """Return who acts in some rows. Of few it is worked out anew, where it is not known of all."""
         if ("holders",) in self.known or 2 * len(rows) > len(self):
             return self.holders().at(rows)
-        return _holders(*(self.coded(name).at(rows) for name in HOLDER))
+        return _holders(lambda name: self.coded(name).at(rows))
 
 
 def _coded(column: pa.Array, name: str) -> Coded:
@@ -251,17 +282,20 @@ def texts(column: pa.Array) -> Texts:
     return Texts(first, second, lengths > 0)
 
 
-def _holders(conn: Coded, ch: Coded, gen: Coded, ctag: Coded, proc: Coded) -> Coded:
+def _holders(column: Callable[[str], Coded]) -> Coded:
     """Who acts in each row: the channel of some incarnation, or where there is none the consumer or worker."""
+    conn, ch, gen = map(column, OF_CHANNEL)
     lone = ch.among(None)
-    of_channel = np.where(lone, len(gen.values) - 1, gen.codes)
-    of_none = [np.where(lone, of.codes, len(of.values) - 1) for of in (ctag, proc)]
-    code, rows = combined([conn.codes, ch.codes, of_channel, *of_none])
+    codes = [conn.codes, ch.codes, np.where(lone, len(gen.values) - 1, gen.codes)]
+    others = [*map(column, OF_NONE)] if lone.any() else []
+    codes += [np.where(lone, of.codes, len(of.values) - 1) for of in others]
+    code, rows = combined(codes)
+    named = zip(*(of.at(rows).texts() for of in (conn, ch, gen, *others)), strict=True)
     values = [
         Holder(of[0] or "", of[1], of[2])
         if of[1] is not None
         else Holder(of[0] or "", None, None, of[3] or of[4] or "")
-        for of in zip(*(of.at(rows).texts() for of in (conn, ch, gen, ctag, proc)), strict=True)
+        for of in named
     ]
     return Coded(code, values)
 

@@ -12,14 +12,18 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from seriatim_models.history.catalogue import REQUIRED
 from seriatim_models.history.event import UNKNOWN_GEN
 from seriatim_models.properties.base import AnyProperty
 from seriatim_models.properties.blackbox.lifecycle import ACQUIRES
 from seriatim_models.properties.blackbox.naming import Holder
 from seriatim_models.properties.blackbox.order import FirstDeliveryOrder
 from seriatim_models.properties.columnar.columns import Bools, Ints, Names, array_of, stable_order
-from seriatim_models.properties.columnar.event_batch import HOLDER, EventBatch
+from seriatim_models.properties.columnar.event_batch import OF_CHANNEL, EventBatch
 from seriatim_models.properties.columnar.queues import ClearedQueues, Counts
+
+NAMELESS = frozenset(name for name in ACQUIRES if "m" not in REQUIRED.get(name, ()))
+"""What may give out nothing."""
 
 
 class LinesState(msgspec.Struct):
@@ -38,9 +42,12 @@ class RegularLines:
     """Clears regular queues for P4. Kept of a run: of each line its latest number."""
 
     columns = (
-        "n", "bucket", "ev", "lvl", "ph", "q", "m", *HOLDER, "pub", "pseq", "prio", "part", "key", "dead",
-        "redelivered", "attempt",
+        "n", "bucket", "ev", "lvl", "ph", "q", *OF_CHANNEL, "pub", "pseq", "prio", "part", "key", "dead", "redelivered",
+        "attempt",
     )  # fmt: skip
+    """The others are seldom asked for: who acts without a channel, and whether a poll or an event of a model has a
+    message, as each delivery has one.
+    """
 
     state_type = LinesState
     spreads = False
@@ -64,8 +71,9 @@ class RegularLines:
         read = ev(*FirstDeliveryOrder.reads)
         if not read.any():
             return
-        acquired = ev(*ACQUIRES) & batch.some("m")
-        acquired &= ~batch.among("ph", "invoke", "fail")
+        acquired = ev(*ACQUIRES) & ~batch.among("ph", "invoke", "fail")
+        if (acquired & (ev(*NAMELESS) | batch.among("lvl", "model"))).any():
+            acquired &= batch.some("m")
         nameless = ~batch.some("q")
         if (nameless & (acquired | (read & batch.present("prio")))).any():
             self.lost = True
