@@ -9,9 +9,9 @@ import pytest
 
 from seriatim_models.conformance.lint import lint
 from seriatim_models.history import Event
+from seriatim_models.history import complete as completion
 from seriatim_models.history.complete import Completion, complete
 from seriatim_models.history.event import GAP
-from seriatim_models.history.known_channels import SENT_KEPT
 
 
 def recording(*rows: tuple[str, str, dict[str, Any]], lvl: str = "api") -> list[Event]:
@@ -212,16 +212,27 @@ def test_what_an_exchange_routed_may_have_died_in_another_queue() -> None:
         assert bool(got.dead) is bool(args)
 
 
-def test_what_waits_for_an_outcome_is_bounded_after_the_state_was_loaded_too() -> None:
-    """Settlements of one channel that nobody answers: the oldest are forgotten, and the rest has its outcome."""
-    by: dict[str, Any] = {"conn": "c", "ch": 1, "q": "q"}
-    n = SENT_KEPT + 10
-    events = [Event(i=0, t=0, ev="ch_open", ph="ok", **{**by, "q": ""})]
+@pytest.mark.parametrize("channels", [1, 7])
+@pytest.mark.parametrize("closes", [False, True])
+def test_what_waits_for_an_outcome_is_bounded_after_the_state_was_loaded_too(
+    channels: int, closes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settlements that nobody answers, of all channels together, also of those that ended: the oldest are forgotten,
+    and the rest has its outcome. It was so many of each channel, and of a thousand that was more than all else.
+    """
+    monkeypatch.setattr(completion, "UNANSWERED_KEPT", 100)
+    n = 120
+    on = [{"conn": "c", "ch": 1 + k % channels, "gen": 1, "q": "q"} for k in range(n + 1)]
+    of: list[dict[str, Any]] = [
+        {"ev": "ch_open", "ph": "ok", **by, "q": ""} for by in on[:channels]
+    ]
     for k in range(1, n + 1):
-        events.append(Event(i=len(events), t=k, ev="deliver", ph="info", m=f"m{k}", dtag=k, **by))
-        events.append(Event(i=len(events), t=k, ev="ack", ph="invoke", dtag=k, **by))
-    for k in (5, n):
-        events.append(Event(i=len(events), t=n, ev="ack", ph="ok", dtag=k, **by))
+        of.append({"ev": "deliver", "ph": "info", "m": f"m{k}", "dtag": k, **on[k]})
+        of.append({"ev": "ack", "ph": "invoke", "dtag": k, **on[k]})
+        if closes and k > n - channels:
+            of.append({"ev": "ch_close", **on[k], "q": ""})
+    of += [{"ev": "ack", "ph": "ok", "dtag": k, **on[k]} for k in (20, 21, n)]
+    events = [Event(i=i, t=i, **fields) for i, fields in enumerate(of)]
     half = len(events) // 2
     first, second = Completion(), Completion()
     whole = [first(e) for e in events]
@@ -229,8 +240,21 @@ def test_what_waits_for_an_outcome_is_bounded_after_the_state_was_loaded_too() -
         second(e)
     loaded = msgspec.msgpack.decode(msgspec.msgpack.encode(second), type=Completion)
     assert [loaded(e) for e in events[half:]] == whole[half:]
-    forgotten, known = whole[-2:]
-    assert (forgotten.ms, known.ms) == (None, [f"m{n}"])
+    assert [e.ms for e in whole[-3:]] == [None, ["m21"], [f"m{n}"]]
+    assert len(first._unanswered) == 98
+
+
+def test_channels_of_one_number_have_answers_of_their_own() -> None:
+    """Of two connections, and of one that was opened anew: the answer may come late, and is of the first there."""
+    by: dict[str, Any] = {"ch": 1, "q": "q"}
+    events = [
+        *(Event(i=k, t=k, ev="deliver", conn=conn, m=f"m{k}", dtag=1, **by) for k, conn in enumerate("ab")),
+        *(Event(i=2 + k, t=2 + k, ev="ack", ph="invoke", conn=conn, dtag=1, **by) for k, conn in enumerate("ab")),
+        Event(i=4, t=4, ev="ch_open", ph="ok", conn="b", ch=1),
+        *(Event(i=5 + k, t=5 + k, ev="ack", ph="ok", conn=conn, dtag=1, **by) for k, conn in enumerate("ba")),
+    ]  # fmt: skip
+    *_, b, a = complete(events)
+    assert (b.ms, a.ms) == (["m1"], ["m0"])
 
 
 def test_numbers_of_a_session_with_credit_say_what_is_settled_and_are_no_tags() -> None:

@@ -196,7 +196,7 @@ def shape(type_: Any, seen: set[object]) -> str:
 
 
 SHAPES = {
-    "STATES": ("seriatim-state/4", "27745164"),
+    "STATES": ("seriatim-state/5", "7345793b"),
     "STREAM": ("seriatim-stream/13", "3c57febb"),
     "CHUNKS": ("seriatim-chunks/11", "3e887a21"),
     "CAMPAIGN": ("campaign 5", "0a255181"),

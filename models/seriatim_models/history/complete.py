@@ -138,6 +138,7 @@ OPEN_ONLY = frozenset({"publish", "get", "consume", "qos", "declare", "delete", 
 """Commands that a client sends on a channel that is open for all it knows."""
 _OPENING = OPEN_ONLY | {"ch_open", "ch_close"}
 """Events by which a channel may be opened; see `Completion._opened`."""
+UNANSWERED_KEPT = 65_536  # settlements; the outcome of one comes soon, if at all
 ENDED_KEPT = 1024  # channels; a callback of one that ended comes soon
 GIVEN_KEPT = 65_536  # messages and tags; one is settled while its holder has it, or soon after
 LIVES_KEPT = 65536  # names of connections, which may come again at any time
@@ -150,9 +151,17 @@ _Names = tuple[str, str]
 class Completion(msgspec.Struct, ForgetsOldest):
     """Fills in a run's events, given in their order. Memory grows with what is open, not with the length."""
 
-    bounded: ClassVar = ("_ended", "_sent", "_unnumbered", "_lives", "_given", "_tags", "_consumed")
+    bounded: ClassVar = (
+        "_ended", "_sent", "_unanswered", "_unnumbered", "_lives", "_given", "_tags", "_consumed",
+    )  # fmt: skip
     _gens: dict[tuple[str, int], int] = {}
     _channels: dict[tuple[str, int], KnownChannel] = {}
+    _n_channels: int = 0
+    """How many there were so far."""
+    _unanswered: dict[tuple[int, str, int | None, int | None], dict[str, object]] = {}
+    """What settlements on channels were about whose outcome is not known yet, by the channel's number, name, operation
+    and tag; the latest `UNANSWERED_KEPT`. Those of RabbitMQ's clients are never answered.
+    """
     _ended: dict[tuple[str, int], None] = {}
     """Channels that ended, the latest last: callbacks of what came before may still run."""
     _lives: dict[str, int] = {}
@@ -278,15 +287,22 @@ class Completion(msgspec.Struct, ForgetsOldest):
         if (event.gen is not None or event.ev in _OPENING) and self._opened(event, key):
             self._gens[key] = event.gen if event.gen is not None else self._gens.get(key, 0) + 1
             before = self._channels.get(key)
-            self._channels[key] = channel = KnownChannel(opened=event.ev == "ch_open")
+            self._channels[key] = channel = self._new_channel()
+            channel.opened = event.ev == "ch_open"
             self._ended.pop(key, None)
             if before:
                 channel.before = before
                 before.earlier(EARLIER_KEPT).before = None
         gen = event.gen if event.gen is not None else self._gens.setdefault(key, 1)
-        latest = self._channels.get(key) or self._channels.setdefault(key, KnownChannel())
+        latest = self._channels.get(key)
+        if latest is None:
+            latest = self._channels[key] = self._new_channel()
         back = self._gens.get(key, event.gen) - event.gen if event.gen else 0
         return (latest.earlier(back) if back > 0 else latest), gen
+
+    def _new_channel(self) -> KnownChannel:
+        self._n_channels += 1
+        return KnownChannel(self._n_channels)
 
     def _of_several(self, event: Event) -> Event:
         """An event of a channel that nobody knows; a consumer's tag that was asked for twice may be of several."""
@@ -776,10 +792,10 @@ class Completion(msgspec.Struct, ForgetsOldest):
                 new["q"] = about[0][1]
         else:
             new = self._settled(event, [(m, event.q) for m in event.ms or ()])
-        if event.ph == "invoke":
-            channel.sent[event.ev, event.op, event.dtag] = new
-            if len(channel.sent) > SENT_KEPT:
-                forget_oldest(channel.sent)
+        if event.ph == "invoke" and channel.number:
+            self._unanswered[channel.number, event.ev, event.op, event.dtag] = new
+            if len(self._unanswered) > UNANSWERED_KEPT:
+                forget_oldest(self._unanswered)
         return new
 
     def _show_unknown(self, event: Event, channel: KnownChannel, settled: list[Given]) -> None:
@@ -806,11 +822,11 @@ class Completion(msgspec.Struct, ForgetsOldest):
 
     def _settled_by_answer(self, event: Event, channel: KnownChannel) -> dict[str, object]:
         """What a settlement was about that is answered, perhaps after its channel was opened anew."""
-        key = (event.ev, event.op, event.dtag)
         of: KnownChannel | None = channel
         while of is not None:
-            if key in of.sent:
-                return of.sent.pop(key)
+            key = (of.number, event.ev, event.op, event.dtag)
+            if key in self._unanswered:
+                return self._unanswered.pop(key)
             of = of.before
         if self._lost or event.lvl in EXACT:
             return {}

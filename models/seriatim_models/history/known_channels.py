@@ -10,7 +10,7 @@ import msgspec
 from seriatim_models.history.bounded import ForgetsOldest, forget_oldest
 from seriatim_models.history.event import ANY_TIME, Event
 
-SENT_KEPT = 4096  # settlements; the outcome of one comes soon, if at all
+SENT_KEPT = 4096  # polls and settlements; the outcome of one comes soon, if at all
 
 
 class CreditLimiter(msgspec.Struct):
@@ -76,7 +76,9 @@ Given = tuple[str, str, int | None]
 class KnownChannel(msgspec.Struct, ForgetsOldest):
     """One incarnation of a channel, as far as a recording says."""
 
-    bounded: ClassVar = ("polls", "sent")
+    bounded: ClassVar = ("polls",)
+    number: int = 0
+    """Its number in the run; 0 of one that nobody keeps."""
     prefetch: int | None = None
     own: int | None = None
     """The limit of consumers that begin from now on."""
@@ -118,8 +120,6 @@ class KnownChannel(msgspec.Struct, ForgetsOldest):
     unseen: bool = False
     """Its first tags may be unseen: of a poll that is not answered, or of a consumer that was cancelled (pika puts back
     what it has not handed out)."""
-    sent: dict[tuple[str, int | None, int | None], dict[str, object]] = {}
-    """What settlements were about whose outcome is not known yet; the latest `SENT_KEPT`."""
 
     def earlier(self, back: int) -> KnownChannel:
         """The incarnation so many before."""

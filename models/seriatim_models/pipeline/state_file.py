@@ -1,6 +1,6 @@
 """States on disk, between two runs of the pipeline: data and nothing else, whoever wrote the file.
 
-    {"schema": "seriatim-state/4", "kind": "run", "bytes": 51234, "sha256": "..."}
+    {"schema": "seriatim-state/5", "kind": "run", "bytes": 51234, "sha256": "..."}
     <zstd of so many bytes of msgpack, decoded by the type that the caller names; the checksum is that of the zstd>
 
 The checksum finds damage. It does not keep anybody from writing a state of his own, who may write into the folder;
@@ -21,7 +21,7 @@ from seriatim_models.files import check_place, read_whole
 from seriatim_models.files import decoded as decoded_json
 from seriatim_models.pipeline.errors import PipelineError
 
-SCHEMA = "seriatim-state/4"
+SCHEMA = "seriatim-state/5"
 """To be raised with any change of a type that a state is made of: see `run_state` and `ingest`."""
 
 UNPACKED, TIMES = 2**28, 1000
