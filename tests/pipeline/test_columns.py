@@ -226,11 +226,14 @@ def test_chunks_are_read_again_for_messages_only_where_one_is_irregular(
     assert len(read) == readings * len(files)
 
 
-@pytest.mark.parametrize("polls", [False, True])
-def test_p4_reads_names_of_messages_only_where_somebody_polls(
-    polls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "lvl", "named"),
+    [("deliver", "broker", True), ("get", "broker", False), ("deliver", "model", False)],
+)
+def test_p4_reads_names_of_messages_only_where_one_may_be_without(
+    kind: str, lvl: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A delivery always has one. A poll may have come back empty, and is no case then."""
+    """A delivery has one, but in a model. A poll may have come back empty, and is no case then."""
     of: dict[str, Any] = {
         "q": "q",
         "conn": "c",
@@ -239,11 +242,11 @@ def test_p4_reads_names_of_messages_only_where_somebody_polls(
         "pub": "p",
         "redelivered": False,
     }
-    kinds = ["deliver", "deliver", "get" if polls else "deliver", "deliver"]
-    events = [
-        Event(i=n, t=n, lvl="broker", ev=kind, m="" if kind == "get" else f"m{n}", pseq=n, dtag=n, **of)
-        for n, kind in enumerate(kinds, 1)
-    ]  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"ev": "deliver", "lvl": "broker", "m": f"m{n}"} for n in range(4)
+    ]
+    rows[2] = {"ev": kind, "lvl": lvl, "m": "m2" if named else ""}
+    events = [Event(i=n, t=n, pseq=n, dtag=n, **row, **of) for n, row in enumerate(rows)]
     chunk = chunks.write_chunk(tmp_path, "c", columns.placed(table.columns(events), 0))
     read: list[str] = []
     read_row_groups = pq.ParquetFile.read_row_groups
@@ -258,8 +261,8 @@ def test_p4_reads_names_of_messages_only_where_somebody_polls(
     lines.take(chunks.read_events(str(tmp_path / chunk.path), lines.columns))
     cleared = lines.finish(None)
     assert cleared is not None
-    assert cleared.cases == {"P4": (2 if polls else 3, 0)}
-    assert read.count("m") == polls
+    assert cleared.cases == {"P4": (3 if named else 2, 0)}
+    assert read.count("m") == (not named)
     assert not {"ctag", "proc"} & {*read}
 
 

@@ -15,7 +15,7 @@ from seriatim_models.history import Header, write_history
 from seriatim_models.history.reading import read_history
 from seriatim_models.pipeline import audit_paths
 from seriatim_models.pipeline.audit import chunks, one_pass
-from seriatim_models.pipeline.audit.queue_groups import QueueGroups
+from seriatim_models.pipeline.audit.queue_groups import PARTS, QueueGroups
 from seriatim_models.pipeline.audit.threads import AHEAD, Take, in_threads, read_ahead
 from seriatim_models.pipeline.synthetic.generate import generate
 from seriatim_models.properties.base import Verdict
@@ -164,15 +164,41 @@ def test_parts_of_the_queues_are_shared_out_and_each_is_judged_once(
 ) -> None:
     path = tmp_path / "h.parquet"
     write_history(path, on_one_connection(), Header(run="run", params={"complete": True}))
-    shares, divided = [], QueueGroups.divided
+    shares: list[Sequence[int]] = []
+    take_divided = QueueGroups._take_divided
 
-    def noted(self: QueueGroups, of: int = 1) -> object:
-        shares.append(of)
-        return divided(self, of)
+    def noted(self: QueueGroups, parts: Sequence[int], batch: EventBatch) -> None:
+        shares.append(parts)
+        take_divided(self, parts, batch)
 
-    monkeypatch.setattr(QueueGroups, "divided", noted)
+    monkeypatch.setattr(QueueGroups, "_take_divided", noted)
     assert audit_paths([path], jobs=threads) == by_rows([path])
-    assert shares == [threads]
+    assert len(shares) == threads  # there is one batch
+    assert sorted(part for parts in shares for part in parts) == [*range(PARTS)]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_where_the_system_allows_no_more_threads_the_caller_does_the_rest(
+    allowed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three that are wanted: one that reads, and two with shares."""
+    generate(tmp_path, 2000, queues=5, each=1)
+    wanted = audit_paths([tmp_path])
+    left, refused, start = [allowed], [0], threading.Thread.start
+
+    def begins(self: threading.Thread) -> None:
+        if not left[0]:
+            refused[0] += 1
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", begins)
+    alive = threading.active_count()
+    assert audit_paths([tmp_path], jobs=3) == wanted
+    assert refused[0] > 2 - allowed
+    assert threading.active_count() == alive
 
 
 def test_a_file_that_has_to_be_read_by_row_leaves_no_thread(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from seriatim_models.properties.columnar.prefilter import IrregularMessages, Pre
 LENGTH = 2**17
 """Rows that are held at a time."""
 MOST = 3
-"""More threads gain nothing, since Python's lock is what they wait for; one more reads."""
+"""Shares of the checks, at most: those of queues, of messages and of connections. One more thread reads."""
 
 
 class _Recording:

@@ -28,7 +28,8 @@ NumPy on a batch.
 @contextmanager
 def in_threads(shares: Sequence[Sequence[Take]]) -> Iterator[Take]:
     """Give what hands a batch to all that is shared out, and to each in order. The last share is taken by the caller,
-    each other one by a thread of its own. Behind the body all is taken; what one of them raised is raised here.
+    each other one by a thread of its own, or by the caller where the system allows no more of them. Behind the body all
+    is taken; what one of them raised is raised here.
     """
     *apart, mine = shares
     waiting: deque[list[Future[None]]] = deque()
@@ -36,11 +37,15 @@ def in_threads(shares: Sequence[Sequence[Take]]) -> Iterator[Take]:
         if apart:
             behind.callback(sys.setswitchinterval, sys.getswitchinterval())
             sys.setswitchinterval(TURN)
-        threads = [behind.enter_context(_thread()) for _ in apart]
+        threads: list[tuple[ThreadPoolExecutor, Sequence[Take]]] = []
+        for share in apart:
+            try:
+                threads.append((behind.enter_context(_thread()), share))
+            except RuntimeError:
+                mine = [*mine, *share]
 
         def take(batch: EventBatch) -> None:
-            of = zip(threads, apart, strict=True)
-            waiting.append([thread.submit(_taken, share, batch) for thread, share in of])
+            waiting.append([thread.submit(_taken, share, batch) for thread, share in threads])
             _taken(mine, batch)
             if len(waiting) == AHEAD:
                 _wait_for(waiting.popleft())
@@ -51,9 +56,14 @@ def in_threads(shares: Sequence[Sequence[Take]]) -> Iterator[Take]:
 
 
 def read_ahead(batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
-    """The same batches, of which another thread reads the next while one is looked at."""
+    """The same batches, of which another thread, if it is allowed, reads the next while one is looked at."""
     reading = iter(batches)
-    with _thread() as thread:
+    with ExitStack() as behind:
+        try:
+            thread = behind.enter_context(_thread())
+        except RuntimeError:
+            yield from reading
+            return
         coming = thread.submit(next, reading, None)
         while (batch := coming.result()) is not None:
             coming = thread.submit(next, reading, None)
@@ -62,9 +72,10 @@ def read_ahead(batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
 
 @contextmanager
 def _thread() -> Iterator[ThreadPoolExecutor]:
-    """A thread that begins nothing more when the body is left."""
+    """A thread that begins nothing more when the body is left. Raises `RuntimeError` if the system allows no more."""
     thread = ThreadPoolExecutor(1)
     try:
+        thread.submit(int)  # begins it
         yield thread
     finally:
         thread.shutdown(cancel_futures=True)

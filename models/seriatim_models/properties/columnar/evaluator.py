@@ -10,7 +10,8 @@ One pass reads the lines in blocks, completes the events and takes what each pro
 Irregular messages, and what a check cannot clear, are judged by the row-based form in a second pass over the completed
 events, which are kept in a temporary file meanwhile (`second_look`).
 Findings are those of the row-based form in every field; a test compares them on random histories.
-Nothing of the history is held but the columns, some sixty bytes an event, and the pre-filter's, sixteen a message.
+Nothing of the history is held but the columns, with the names of messages some 180 bytes an event, and the
+pre-filter's, sixteen a message.
 """
 
 from __future__ import annotations
