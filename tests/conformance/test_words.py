@@ -325,7 +325,8 @@ OF_CLIENTS = (
     "a batch looks before it has the lock",
     "a rollback commits",
     "a commit loses its second half",
-    "a drop does not wait for the commit",
+    # Found after a minute and a half where nothing else runs.
+    pytest.param("a drop does not wait for the commit", marks=pytest.mark.night),
     "what is dropped is gone",
     "a batch leaves one out",
 )
@@ -334,7 +335,7 @@ OF_CLIENTS = (
 def searched(mistake: str, most: int | None = None) -> ClientsOutcome:
     system = ThreadedObject(lambda: Locked(mistake))
     properties = default_profile(system).properties
-    return search_clients(system, properties, clients=3, seconds=150, seed=1, most=most)
+    return search_clients(system, properties, clients=3, seconds=250, seed=1, most=most)
 
 
 @pytest.mark.slow

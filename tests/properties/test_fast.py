@@ -32,8 +32,9 @@ from seriatim_models.properties.blackbox import BLACKBOX
 from seriatim_models.properties.blackbox.strict import WINDOW, StrictOrder
 from seriatim_models.properties.columnar import evaluator, second_look
 from seriatim_models.properties.columnar.columns import Columns
-from seriatim_models.properties.columnar.evaluator import judge, judge_files
+from seriatim_models.properties.columnar.evaluator import Evaluation, judge, judge_files
 from seriatim_models.properties.columnar.order_checks import first_delivery_order, strict_order
+from seriatim_models.properties.columnar.second_look import SecondLook
 from seriatim_workshop.bench.simulated_broker import FAULTS, SimulatedBroker
 
 from .blackbox_histories import Recording, Seeded, any_history, build
@@ -162,6 +163,30 @@ def test_the_columnar_evaluator_agrees_on_the_recordings(name: str, tmp_path: Pa
         assert found.events == len(events)
         assert found.nbytes < 120 * len(events)
         assert {"P1", "P2", "P3", "P4", "P5"} <= set(found.shortened)
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+@pytest.mark.parametrize("why", ["", "long", "irregular"])
+def test_columns_are_let_go_where_a_history_is_long_or_irregular(
+    why: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held to the end, they took 180 bytes an event of what had long been settled."""
+    events = list(complete(SimulatedBroker(7, 300, fault=fault).run()))
+    held = 4000 if why == "long" else evaluator.COLUMNS_HELD
+    monkeypatch.setattr(evaluator, "COLUMNS_HELD", held)
+    if why == "irregular":
+        events.append(Event(i=events[-1].i + 1, ev="purge", q="q"))
+    with SecondLook() as again:
+        evaluation = Evaluation(BLACKBOX, again)
+        for begin in range(0, len(events), 10):
+            evaluation.take(events[begin : begin + 10])
+            assert evaluation.columns.nbytes <= held
+        kept = evaluation.columns.n
+        found = evaluation.finish()
+    assert kept == (0 if why else len(events))
+    assert found.findings == row_based(events)
+    if why or not fault:
+        assert ({"P4", "P5"} <= set(found.shortened)) is not bool(why)
 
 
 @pytest.mark.parametrize("fault", ["", *FAULTS])

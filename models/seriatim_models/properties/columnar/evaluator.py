@@ -10,8 +10,9 @@ One pass reads the lines in blocks, completes the events and takes what each pro
 Irregular messages, and what a check cannot clear, are judged by the row-based form in a second pass over the completed
 events, which are kept in a temporary file meanwhile (`second_look`).
 Findings are those of the row-based form in every field; a test compares them on random histories.
-Nothing of the history is held but the columns, with the names of messages some 180 bytes an event, and the
-pre-filter's, sixteen a message.
+Nothing of the history is held but the pre-filter's sixteen bytes a message, and columns of at most `COLUMNS_HELD`
+bytes, which take twice as much again for the names of messages: of a history that is longer, or turns out irregular,
+they are let go, and their properties are judged in the second pass.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from seriatim_models.properties.columnar.rows import rows_of_events
 from seriatim_models.properties.columnar.second_look import SecondLook, encoded
 
 CHUNK = 2048  # events of an iterable taken at a time
+COLUMNS_HELD = 2**27
+"""Bytes of columns that are held: those of two million events."""
 
 
 def _blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -136,11 +139,10 @@ class Evaluation:
         """Judge what was taken. Returns the ids of the properties that need no judging event by event throughout."""
         self.findings |= {n: Finding.of(p.id, 0) for n, p in self._without_case.items()}
         self.findings |= zip(self._folded_numbers, self._folded.finish(), strict=True)
-        if not self.columns.irregular:
-            for n, check in self._checks.items():
-                finding = check(self.columns)
-                if finding is not None:
-                    self.findings[n] = finding
+        for n, check in self._checks.items():
+            finding = check(self.columns)
+            if finding is not None:
+                self.findings[n] = finding
         decided = {*self.findings, *self._prefiltered}
         return [p.id for n, p in enumerate(self.properties) if n in decided]
 
@@ -157,6 +159,8 @@ class Evaluation:
         self.n += len(block)
         if self._checks:
             self.columns.feed(block)
+            if self.columns.irregular or self.columns.nbytes > COLUMNS_HELD:
+                self._checks, self.columns = {}, Columns()
         rare = [e for e in block if e.ev not in _COMMON]
         for n, p in list(self._without_case.items()):
             case = p.case_events
