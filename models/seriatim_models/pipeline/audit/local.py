@@ -1,5 +1,5 @@
-"""The local engine: one process or a few. Memory grows with the summaries and not with the history, but for the columns
-that P4 and P5 of clean lines are checked by at their end (`seriatim_models.properties.columnar.evaluator`).
+"""The local engine: one process or a few. Memory grows with the summaries and not with the history; columns of lines
+are held up to a bound (`seriatim_models.properties.columnar.evaluator`).
 
 Clean files of lines of one recorder are read in blocks and judged by the columnar evaluator
 (`seriatim_models.properties.columnar`), long ones by several processes (`side_by_side`); what is not clean is read by
