@@ -1,10 +1,11 @@
-"""A whole audit in one process, from a file to its report with every black-box property: processor time and memory.
+"""A whole audit, from a file to its report with every black-box property: processor time and memory.
 
-    python -m seriatim_workshop.bench.whole_audit [EVENTS [rabbitmq] [broker] [api]]
+    python -m seriatim_workshop.bench.whole_audit [EVENTS [rabbitmq] [broker] [api] [jobs=N]]
 
 rabbitmq: the two recordings of RabbitMQ in `tests/data`, copied one after another, each copy with its own names and
 time, as JSON lines. broker: what `generate` makes without violations, 1000 queues, recorded inside the broker, as
 Parquet. api: a FIFO queue whose eight clients poll with auto-ack, recorded by them, as JSON lines.
+jobs=N: as `seriatim audit --jobs N`; else 1. Processor time and memory are those of the first process.
 Each is judged in a process of its own, after it was made in another one.
 """
 
@@ -78,10 +79,10 @@ KINDS: dict[str, tuple[str, Callable[[int, Path], None]]] = {
 """The name of the file or folder, and who writes it."""
 
 
-def judge(path: Path) -> AuditCost:
-    """Audit in this process."""
+def judge(path: Path, jobs: int) -> AuditCost:
+    """Audit, begun in this process."""
     processor, clock = time.process_time(), time.perf_counter()
-    report = audit_paths([path], alone=True)
+    report = audit_paths([path], alone=True, jobs=jobs)
     verdicts = [str(f.verdict) for f in report.findings]
     return AuditCost(
         time.process_time() - processor,
@@ -91,13 +92,15 @@ def judge(path: Path) -> AuditCost:
     )
 
 
-def main(events: int, kinds: list[str]) -> None:
+def main(events: int, kinds: list[str], jobs: int = 1) -> None:
     """Print a line for each kind."""
     for kind in kinds or KINDS:
         with tempfile.TemporaryDirectory(prefix="seriatim-bench-") as folder:
             file = Path(folder) / KINDS[kind][0]
             run([sys.executable, "-m", MODULE, "write", kind, str(events), str(file)], seconds=3600)
-            output = run([sys.executable, "-m", MODULE, "judge", str(file)], seconds=3600)
+            output = run(
+                [sys.executable, "-m", MODULE, "judge", str(file), str(jobs)], seconds=3600
+            )
         cost = msgspec.json.decode(output, type=AuditCost)
         found = ", ".join(f"{n} {verdict}" for verdict, n in cost.verdicts.items())
         print(f"{kind}, {events:,} events: {1e6 * cost.processor / events:.1f} us of a processor each, "
@@ -108,8 +111,10 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["write", kind, events, file]:
             KINDS[kind][1](int(events), Path(file))
-        case ["judge", path]:
-            print(msgspec.json.encode(judge(Path(path))).decode())
+        case ["judge", path, jobs]:
+            print(msgspec.json.encode(judge(Path(path), int(jobs))).decode())
+        case [events, *kinds, jobs] if jobs.startswith("jobs="):
+            main(int(events), kinds, int(jobs.removeprefix("jobs=")))
         case [events, *kinds]:
             main(int(events), kinds)
         case _:

@@ -41,7 +41,7 @@ from seriatim_models.properties.columnar.second_look import SecondLook, encoded
 
 CHUNK = 2048  # events of an iterable taken at a time
 COLUMNS_HELD = 2**27
-"""Bytes of columns that are held: those of two million events."""
+"""Bytes of columns that are held: those of some two and a half million events."""
 
 
 def _blocks_of(events: Iterable[Event]) -> Iterator[list[Event]]:
